@@ -1,4 +1,4 @@
-//! Catching what the user's code throws.
+//! Catches the panics of user code.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

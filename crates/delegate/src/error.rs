@@ -1,11 +1,10 @@
-//! What can go wrong, an enum per operation; each gives back what was not consumed.
+//! The errors of this crate, an enum for each operation. Each gives back what was not consumed.
 
 use std::any::Any;
 use std::fmt;
 
-/// The payload with which a request ends that reached a poisoned object: a closure has
-/// panicked on it before. [`Trust::clear_poison`](crate::Trust::clear_poison) makes it
-/// usable again.
+/// The payload of a request that reached a poisoned object: a closure has panicked on the object
+/// before. [`Trust::clear_poison`](crate::Trust::clear_poison) makes it usable again.
 ///
 /// ```
 /// # use corelay_delegate::{Poisoned, Trustees, barrier};
@@ -44,8 +43,8 @@ impl CircularWait {
         Self { objects }
     }
 
-    /// What the closures of the ring hold: of the one whose wait was refused first, then of each
-    /// whom the one before waits for.
+    /// The objects that the closures of the ring hold. The first belongs to the closure whose wait
+    /// was refused, and each next one to the closure that the one before it waits for.
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         self.objects.iter().map(String::as_str)
     }
@@ -63,36 +62,36 @@ impl fmt::Display for CircularWait {
 
 impl std::error::Error for CircularWait {}
 
-/// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure; gives it back
-/// where it was not consumed.
+/// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure. The variants give it
+/// back unless the trustee has dropped it.
 pub enum TryApplyError<F> {
-    /// A closure has panicked on the object before; this one was dropped on the trustee.
+    /// A closure has panicked on the object before. The trustee dropped this one.
     Poisoned,
-    /// Called inside a launched closure, for an object that another one holds which waits for this
-    /// one, or in vain for this one's thread; the closure was dropped on the trustee.
+    /// Called inside a launched closure, for an object whose holder waits for this closure, or
+    /// waits in vain for this closure's thread. The trustee dropped the closure.
     Circular(CircularWait),
-    /// Called inside a delegated closure, where nothing may wait, or in a launched closure inside of
-    /// what may not be suspended.
+    /// Called inside a delegated closure, where nothing may wait, or inside a section of a launched
+    /// closure that may not be suspended.
     Nested(F),
     /// The trustee has been shut down.
     Closed(F),
 }
 
-/// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request;
-/// gives both closures back.
+/// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request. Gives both
+/// closures back.
 pub enum TryApplyThenError<F, C> {
-    /// As many requests as the window allows are in flight; inside a delegated closure: wait to
-    /// be sent.
+    /// The window is full: as many requests as it allows are in flight, or, inside a delegated
+    /// closure, wait to be sent.
     Full(F, C),
     /// The trustee has been shut down.
     Closed(F, C),
 }
 
-/// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request; gives the
-/// closure back.
+/// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request. Gives the closure
+/// back.
 pub enum TryPostError<F> {
-    /// As many requests as the window allows are in flight; inside a delegated closure: wait to
-    /// be sent.
+    /// The window is full: as many requests as it allows are in flight, or, inside a delegated
+    /// closure, wait to be sent.
     Full(F),
     /// The trustee has been shut down.
     Closed(F),
@@ -100,7 +99,7 @@ pub enum TryPostError<F> {
 
 /// Why [`Trust::try_apply_async`](crate::Trust::try_apply_async) did not take the request.
 pub enum TryApplyAsyncError<F> {
-    /// As many requests as the window allows are in flight.
+    /// The window is full: as many requests as it allows are in flight.
     Full(F),
     /// Called inside a delegated closure.
     Nested(F),
@@ -110,7 +109,7 @@ pub enum TryApplyAsyncError<F> {
 
 /// Why [`Trust::try_launch`](crate::Trust::try_launch) did not take the closure; gives it back.
 pub enum TryLaunchError<F> {
-    /// As many requests as the window allows are in flight.
+    /// The window is full: as many requests as it allows are in flight.
     Full(F),
     /// Called inside a delegated closure.
     Nested(F),
@@ -123,9 +122,9 @@ pub enum TryLaunchError<F> {
 /// Why an [`ApplyFuture`](crate::ApplyFuture) has no result.
 #[non_exhaustive]
 pub enum AsyncError {
-    /// The closure panicked: with this payload.
+    /// The closure panicked with this payload.
     Panicked(Box<dyn Any + Send>),
-    /// A closure has panicked on the object before; this one was dropped on the trustee.
+    /// A closure has panicked on the object before. The trustee dropped this one.
     Poisoned,
     /// Launched closures would have waited for each other in a ring: this join was refused, or the
     /// closure was dropped on the trustee.
@@ -194,8 +193,8 @@ describe!(TryPostError<F>,
     Self::Closed(..) => "the trustee has been shut down",
 );
 
-/// What [`barrier`](crate::barrier) reports: requests of this thread that ended without
-/// their closure's result, since the last barrier. For an example see there.
+/// The failures that [`barrier`](crate::barrier) reports: requests of this thread that ended
+/// without their closure's result since the last barrier. See there for an example.
 pub struct BarrierError {
     first: Box<dyn Any + Send>,
     count: u64,
@@ -213,8 +212,8 @@ impl BarrierError {
         later.first
     }
 
-    /// How many requests panicked, reached a poisoned object, or were refused because launched
-    /// closures would have waited for each other in a ring.
+    /// The number of requests that panicked, reached a poisoned object, or were refused because
+    /// launched closures would have waited for each other in a ring.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -224,7 +223,7 @@ impl BarrierError {
         self.first
     }
 
-    /// The first panic's message, where it has one.
+    /// The first panic's message, or a text that says what else went wrong.
     pub fn message(&self) -> &str {
         payload_message(&*self.first)
     }

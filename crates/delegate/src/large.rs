@@ -1,19 +1,20 @@
-//! Closures and values that are too large to be moved to the stack of whoever takes them.
+//! Closures and values that are too large to be moved to another stack.
 //!
-//! To call a closure is to move it to the stack of the caller, and more than once where nothing is
-//! optimised. One that is large is boxed by who asks, and runs where it lies: called through a
-//! pointer, a box of an unknown type, it is not moved. Large values go from place to place by copies
-//! of memory. Only results are on the stack of who makes them, since a function returns to there: see
+//! To call a closure moves it to the stack of the caller, more than once in unoptimised builds. The
+//! caller of corelay boxes a large one, and it runs in the box: a box of an unknown type is called
+//! through a pointer and not moved. Large values go from place to place by copies of memory. Only a
+//! result is on the stack of the thread that makes it, since a function returns it there: see
 //! [`Builder::stack_size`](crate::Builder::stack_size).
 
 use std::mem::MaybeUninit;
 use std::thread;
 
-/// Bytes; what is larger stays where it is. Several of this size fit into a launched closure's stack.
+/// Bytes up to which a value is moved. Several values of this size fit into a launched closure's
+/// stack.
 const LARGE: usize = 4 << 10;
 
-/// Whether a `V` is too large to be moved around. Asked in a `const` block: of a branch that is not
-/// taken not even the room of its temporaries is left, also where nothing is optimised.
+/// Whether a `V` is too large to be moved around. Callers ask in a `const` block, so that a branch
+/// not taken leaves no room for its temporaries on the stack, not even in unoptimised builds.
 pub(crate) const fn is_large<V>() -> bool {
     size_of::<V>() > LARGE
 }
@@ -24,13 +25,13 @@ pub(crate) fn run_boxed<A, R, F: FnOnce(A) -> R>(f: Box<F>, a: A) -> R {
     f(a)
 }
 
-/// A closure and the room of its result, in boxes: what asks for it carries their address only.
+/// A closure and the room for its result, both boxed. A request then carries their address only.
 ///
 /// A call that waits moves closure and result through several frames, which are all inlined into
 /// its caller. LLVM splits what is moved there into its bytes, one pass for each: with tens of
 /// kilobytes that takes minutes, with megabytes it does not end.
 pub(crate) struct ByAddress<F, R> {
-    /// Taken by who runs it.
+    /// `None` once the closure has been run.
     f: Option<Box<F>>,
     result: Box<MaybeUninit<R>>,
 }
@@ -55,7 +56,7 @@ impl<F, R> ByAddress<F, R> {
         self.result.write(run_boxed(f, value));
     }
 
-    /// The outcome of the call with the closure's result, or the closure where it has not been run.
+    /// The outcome of the call with the closure's result, or the closure if it has not been run.
     ///
     /// # Safety
     /// `outcome` is `Ok(Ok(()))` only if [`run`](Self::run) has returned, and `Err` only if it has
@@ -65,7 +66,8 @@ impl<F, R> ByAddress<F, R> {
         outcome: Result<thread::Result<()>, E>,
     ) -> Result<thread::Result<R>, (E, F)> {
         match outcome {
-            // SAFETY: `run` has written it, by the caller's duty.
+            // SAFETY: `run` has returned, as the caller of `finish` promises, so it has written the
+            // result.
             Ok(Ok(())) => Ok(Ok(*unsafe { self.result.assume_init() })),
             Ok(Err(payload)) => Ok(Err(payload)),
             Err(why) => Err((why, *self.f.expect("it has not been run"))),
@@ -73,7 +75,7 @@ impl<F, R> ByAddress<F, R> {
     }
 }
 
-/// Puts a closure into a place of its size: the closure, or the box of a large one.
+/// Writes a closure into a place of its size: the closure itself, or the box of a large one.
 ///
 /// # Safety
 /// `place` can be written.
@@ -81,34 +83,37 @@ impl<F, R> ByAddress<F, R> {
 pub(crate) unsafe fn put<F>(place: *mut F, f: F) {
     if const { is_large::<F>() } {
         let boxed = Box::into_raw(Box::new(f));
-        // SAFETY: the caller's duty; a large place has room for an address.
+        // SAFETY: the caller promises a writable place. A large `F` has room for an address.
         unsafe { place.cast::<*mut F>().write_unaligned(boxed) };
     } else {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a writable place.
         unsafe { place.write(f) };
     }
 }
 
+/// Takes the box of a large closure.
+///
 /// # Safety
-/// As [`take`], and `F` is large.
+/// [`put`] has written it, nobody has taken it, and `F` is large.
 unsafe fn take_box<F>(place: *mut F) -> Box<F> {
-    // SAFETY: the caller's duty.
+    // SAFETY: `put` has written the address of a box here, since `F` is large.
     let boxed = unsafe { place.cast::<*mut F>().read_unaligned() };
-    // SAFETY: from `Box::into_raw` in `put`, once.
+    // SAFETY: `put` made the address by `Box::into_raw`, and the caller takes it once.
     unsafe { Box::from_raw(boxed) }
 }
 
 /// Takes the closure back.
 ///
 /// # Safety
-/// [`put`] has put it there, and nobody has taken it.
+/// [`put`] has written it, and nobody has taken it.
 #[inline(always)]
 pub(crate) unsafe fn take<F>(place: *mut F) -> F {
     if const { is_large::<F>() } {
-        // SAFETY: the caller's duty.
+        // SAFETY: `F` is large; the caller promises that `put` has written it and nobody has taken
+        // it.
         *unsafe { take_box(place) }
     } else {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that `put` has written the closure and nobody has taken it.
         unsafe { place.read() }
     }
 }
@@ -116,14 +121,15 @@ pub(crate) unsafe fn take<F>(place: *mut F) -> F {
 /// Takes the closure and runs it.
 ///
 /// # Safety
-/// As [`take`].
+/// [`put`] has written it, and nobody has taken it.
 #[inline(always)]
 pub(crate) unsafe fn run<A, R, F: FnOnce(A) -> R>(place: *mut F, a: A) -> R {
     if const { is_large::<F>() } {
-        // SAFETY: the caller's duty.
+        // SAFETY: `F` is large; the caller promises that `put` has written it and nobody has taken
+        // it.
         run_boxed(unsafe { take_box(place) }, a)
     } else {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that `put` has written the closure and nobody has taken it.
         let f = unsafe { place.read() };
         f(a)
     }
@@ -132,13 +138,14 @@ pub(crate) unsafe fn run<A, R, F: FnOnce(A) -> R>(place: *mut F, a: A) -> R {
 /// Takes the closure and drops it.
 ///
 /// # Safety
-/// As [`take`].
+/// [`put`] has written it, and nobody has taken it.
 pub(crate) unsafe fn discard<F>(place: *mut F) {
     if const { is_large::<F>() } {
-        // SAFETY: the caller's duty.
+        // SAFETY: `F` is large; the caller promises that `put` has written it and nobody has taken
+        // it.
         drop(unsafe { take_box(place) });
     } else {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that `put` has written the closure and nobody has taken it.
         unsafe { place.drop_in_place() };
     }
 }

@@ -16,23 +16,23 @@
 //!
 //! | layer | idea |
 //! |---|---|
-//! | `error`, `catch`, `large`, `metrics` | what can go wrong, panics, large closures, and what is counted |
+//! | `error`, `catch`, `large`, `metrics` | errors, panics, large closures, counters |
 //! | `wire` | the memory that a client and a trustee share: rings, mail line, inbox |
-//! | `observe` | what is noted down for reports |
+//! | `observe` | notes for reports |
 //! | `policy` | when a member of a flat team serves |
-//! | `object` | a value, its handles, and what its trustee shows to clients |
-//! | `slots` | where results wait for futures |
+//! | `object` | a value, its handles, and the state that its trustee shows to clients |
+//! | `slots` | memory in which results wait for futures |
 //! | `wait_graph` | which launched closures wait for each other |
-//! | `context` | the part of this crate that a thread is in, and what it keeps there |
+//! | `context` | the state that this crate keeps for a thread: clients, trustee, activity |
 //! | `request` | closures, callbacks and answers as words in a ring |
 //! | `client` | a client's side of a channel: each kind of request, room, answers, callbacks |
 //! | `lane` | a trustee's side of a channel |
-//! | `trustee` | what a trustee's thread does: pass, look, sleep, close |
-//! | `trust` | the handle, and the ways to ask |
+//! | `trustee` | the loop of a trustee's thread: pass, look, sleep, close |
+//! | `trust` | the handle, and its ways to send requests |
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
 //! | `flat` | trustees that run a function of yours too |
-//! | `launched` | closures that wait |
-//! | [`report`] | who owns what, and where time goes |
+//! | `launched` | closures that may wait |
+//! | [`report`] | reports: objects, clients, and where time goes |
 //!
 //! Not for data that threads seldom want at the same time, nor for far more objects than
 //! threads: see the guide. What is promised, and where the limits are, is in

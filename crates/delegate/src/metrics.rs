@@ -1,35 +1,35 @@
-//! What a trustee counts.
+//! The counters of a trustee.
 
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
-/// A trustee's work since its start. All are counts. For an example see
+/// The work of a trustee since its start. All fields are counts. For an example see
 /// [`Trustees::shutdown`](crate::Trustees::shutdown).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Closures run or refused, jumps into larger rings included.
+    /// Closures run or refused, and moves to larger rings.
     pub requests: u64,
     /// Times that a client had something to run.
     pub batches: u64,
-    /// Looks at all clients in turn.
+    /// Passes: looks at all clients in turn.
     pub passes: u64,
     /// Passes that found work.
     pub passes_with_work: u64,
     /// Times that the trustee slept.
     pub sleeps: u64,
-    /// Times that a member of a flat team found its doorbell rung: at a pass that its function
-    /// made, or at the function's end. Whoever has looked for an answer in vain for some
-    /// microseconds rings, because the function does not serve, a closure takes long, or the
-    /// member's thread has no CPU. Several who wait at a time count once, and so does all the
-    /// time that a function blocks without calling corelay. Always 0 for a dedicated trustee.
+    /// Times that a member of a flat team found its doorbell rung, at a pass that its function made
+    /// or at the function's end. A thread rings after it has looked for an answer in vain for some
+    /// microseconds: the member's function does not serve, a closure takes long, or the member's
+    /// thread has no CPU. Several rings between two looks count once, and so does all the time that
+    /// a function blocks without calling corelay. Always 0 for a dedicated trustee.
     pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
 }
 
-/// [`Metrics`] as their trustee last published them: when idle, now and then when busy, and at
-/// its end.
+/// The [`Metrics`] that the trustee last published: when idle, now and then when busy, and at its
+/// end.
 #[derive(Default)]
 pub(crate) struct Counters(CachePadded<[AtomicU64; 7]>);
 
@@ -45,13 +45,13 @@ impl Counters {
             m.panics,
         ];
         for (counter, now) in self.0.iter().zip(now) {
-            // Relaxed: counters, each for itself.
+            // Relaxed: each is a figure of its own; nothing is handed over.
             counter.store(now, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn load(&self) -> Metrics {
-        // Relaxed: as above.
+        // Relaxed: each is a figure of its own; nothing is handed over.
         let [
             requests,
             batches,

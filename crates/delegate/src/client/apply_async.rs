@@ -1,11 +1,11 @@
-//! A request whose result goes into a slot: what a future is about.
+//! A request whose result goes into a slot, for a future.
 //!
 //! ```text
 //!  [label][slot][captures …]
 //! ```
-//! The slot has a word of its own, apart from the captures: it is needed still when these
-//! have been consumed by a closure that panicked. The client has no callback for such a
-//! request and takes no answer. It counts in the window until it has been executed.
+//! The slot has a word of its own, apart from the captures: it is still needed after a closure that
+//! panicked has consumed these. The client has no callback for such a request and takes no answer.
+//! The request counts in the window until it has been executed.
 
 use crate::client::future::{ApplyFuture, SlotResult};
 use crate::client::kind::Kind;
@@ -24,10 +24,10 @@ use std::marker::PhantomData;
 /// A request in the ring: `F` on a `T`, giving `R` to a future.
 pub(crate) struct ApplyAsyncRecord<T, F, R>(PhantomData<(T, F, R)>);
 
-/// One word less than of other requests: the slot takes it.
+/// Captures of one word less than in other requests, since the slot takes one.
 type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 
-/// Slots that a trustee fetches before it gets to them. Each was last written by the client.
+/// Slots that a trustee fetches before it gets to them. The client has last written each.
 const AHEAD: usize = 6;
 
 impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
@@ -46,16 +46,19 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
         name: type_name::<F>,
     };
 
+    /// Writes the record of a request.
+    ///
     /// # Safety
-    /// As [`Then::write`](super::request::ApplyRecord::write); the slot is of a future of `R`.
+    /// `record` points at [`Self::UNITS`] writable words; `label` is of this vtable and an
+    /// `Object<T>`; the slot is of a future of `R`.
     #[inline(always)]
     unsafe fn write(record: *mut u64, label: Label, slot: SlotPtr, f: F) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the label takes the first.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), 1 + Captures::<F>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the slot takes the second.
         unsafe { record.wrapping_add(1).cast::<SlotPtr>().write(slot) };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the captures take the rest.
         unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
     }
 
@@ -65,34 +68,37 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
     /// `record` holds a request of this type that has not been run and never will be.
     unsafe fn take(record: *mut u64) -> F {
         memory::read(record.wrapping_add(2), Captures::<F>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: `write` has written the closure, and nobody has run or taken it, as the caller
+        // promises.
         unsafe { Captures::<F>::read(record.wrapping_add(2)) }
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, track: &Track, stop: u32) -> Cursors {
-        // SAFETY: it begins with a label.
+        // SAFETY: each record in the ring begins with a label.
         let mut label = unsafe { read_label(record) };
         let mut ahead = at.request;
         loop {
             for _ in 0..2 {
                 ahead = Self::fetch_slot(ahead, at.request, label, track, stop);
             }
-            // SAFETY: of this type, by the vtable.
+            // SAFETY: the label's vtable says that the record is of this type.
             let slot = unsafe { slot_of(record) };
             memory::read(record.wrapping_add(2), Captures::<F>::WORDS);
             let object = label.object().cast::<Object<T>>();
-            // SAFETY: as in `ApplyRecord::run`.
+            // SAFETY: the object lives until every accepted request has run, and only its trustee,
+            // which runs this, touches the value.
             let value = unsafe { Object::value(object) };
-            // SAFETY: as above, and run once.
+            // SAFETY: the record is of this type, and its closure has not been run before.
             let result: R = unsafe { Captures::<F>::run(record.wrapping_add(2), value) };
-            // SAFETY: its own slot, once; the closure has ended well.
+            // SAFETY: the request's own slot, completed once: the closure has returned, so `fault`
+            // is not called.
             unsafe { SlotResult::complete(slot, result) };
             at.request = at.request.after(Self::STEP);
             if !is_past(stop, at.request.cursor()) || track.has_nested() {
                 return at;
             }
             record = track.request(at.request.cursor());
-            // SAFETY: published, so it begins with a label.
+            // SAFETY: all before `stop` are published, so a record begins here, with a label.
             let next = unsafe { read_label(record) };
             if !next.is_of_kind(label) {
                 return at;
@@ -102,8 +108,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
         }
     }
 
-    /// Fetches the slot of the record at `ahead`, unless that is of another type, or far
-    /// from `at`, or not published; then the position behind it.
+    /// Fetches the slot of the record at `ahead`, unless that is of another type, far from `at`, or
+    /// not published. Returns the position after it.
     #[inline(always)]
     fn fetch_slot(
         ahead: Position,
@@ -112,46 +118,50 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
         track: &Track,
         stop: u32,
     ) -> Position {
-        // Both are ahead of `at`.
+        // Both distances are counted from `at`.
         let near = (AHEAD * Self::UNITS + 1) as u32;
         let published = stop.wrapping_sub(at.cursor());
         if ahead.cursor().wrapping_sub(at.cursor()) >= published.min(near) {
             return ahead;
         }
         let record = track.request(ahead.cursor());
-        // SAFETY: published, and all records since `at` are of this type: a record begins
-        // here, and with a label.
+        // SAFETY: published, and all records since `at` are of this type, so a record begins here,
+        // with a label.
         if !unsafe { read_label(record) }.is_of_kind(label) {
             return ahead;
         }
-        // SAFETY: of this type.
+        // SAFETY: its label says that the record is of this type.
         unsafe { slot_of(record) }.prefetch();
         ahead.after(Self::STEP)
     }
 
     unsafe fn discard(record: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the record holds a request of this type that has not been run, as the caller
+        // promises.
         unsafe { Captures::<F>::discard(record.wrapping_add(2)) };
     }
 
     unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {
-        // SAFETY: of this type; only its captures have been consumed.
+        // SAFETY: the record is of this type; only its captures have been consumed.
         let slot = unsafe { slot_of(record) };
-        // SAFETY: its own slot, once: the closure has not ended well.
+        // SAFETY: the request's own slot, completed once: the closure has not returned.
         unsafe { SlotResult::<R>::fail(slot, payload) };
     }
 }
 
+/// The slot of a request.
+///
 /// # Safety
 /// `record` holds an [`ApplyAsyncRecord`].
 #[inline(always)]
 unsafe fn slot_of(record: *mut u64) -> SlotPtr {
     memory::read(record.wrapping_add(1), 1);
-    // SAFETY: the caller's duty.
+    // SAFETY: `write` has written the slot into the second word of such a record.
     unsafe { record.wrapping_add(1).cast::<SlotPtr>().read() }
 }
 
-/// [`Trust::apply_async`](crate::Trust::apply_async): `F`, whose result `R` goes to a future.
+/// A request of [`Trust::apply_async`](crate::Trust::apply_async): `F`, whose result `R` goes to a
+/// future.
 pub(crate) struct ApplyAsync<F, R>(PhantomData<(F, R)>);
 
 impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
@@ -166,7 +176,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
     unsafe fn write(client: &Client, at: Position, label: Label, f: F) -> ApplyFuture<R> {
         let (future, slot) = ApplyFuture::new(&client.thread.pools);
         let record = client.request(at, ApplyAsyncRecord::<T, F, R>::UNITS);
-        // SAFETY: there is room, by the caller, and the label is of this kind.
+        // SAFETY: the caller has made room for the record at `at`, and the label is of this kind;
+        // the slot is the future's.
         unsafe { ApplyAsyncRecord::<T, F, R>::write(record, label, slot, f) };
         future
     }
@@ -174,7 +185,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
     unsafe fn take_back(client: &Client, at: Position, future: ApplyFuture<R>) -> F {
         future.retract();
         let record = client.request(at, ApplyAsyncRecord::<T, F, R>::UNITS);
-        // SAFETY: written at `at` and not executed, by the caller.
+        // SAFETY: the request was written at `at` and never executed, as the caller promises.
         unsafe { ApplyAsyncRecord::<T, F, R>::take(record) }
     }
 
@@ -184,7 +195,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
         f: F,
         _patience: Patience,
     ) -> Result<ApplyFuture<R>, F> {
-        // SAFETY: the caller's duties, which are the same.
+        // SAFETY: the caller has asked `runs_at_once` and answers for the object.
         let result = unsafe { client.run_own::<T, F, R>(object, f) };
         let future = ApplyFuture::ready(&client.thread.pools, result);
         client.raise_own();
@@ -201,7 +212,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
         if client.may_not_call() {
             return Err((Refusal::Full, f));
         }
-        // SAFETY: the caller's duties, which are the same; the call waits.
+        // SAFETY: the caller answers for the object; the call waits, so borrows last.
         match unsafe { client.call::<T, F, R>(object, f) } {
             Ok(result) => Ok(ApplyFuture::ready(&client.thread.pools, result)),
             Err(f) => Err((Refusal::Closed, f)),

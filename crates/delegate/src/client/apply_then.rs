@@ -1,4 +1,5 @@
-//! Requests whose answer the sender's callback gets, and those without an answer.
+//! The kinds [`ApplyThen`], whose answer goes to the sender's callback, and [`Post`], which has no
+//! answer.
 
 use crate::client::fallback_call::leave;
 use crate::client::kind::Kind;
@@ -12,7 +13,7 @@ use crate::request::{ApplyRecord, CallRecord, Callback, Vtable};
 use crate::wire::word::Position;
 use std::marker::PhantomData;
 
-/// [`Trust::apply_then`](crate::Trust::apply_then): `F`, whose answer `R` goes to `C`.
+/// A request of [`Trust::apply_then`](crate::Trust::apply_then): `F`, whose answer `R` goes to `C`.
 pub(crate) struct ApplyThen<F, R, C>(PhantomData<(F, R, C)>);
 
 impl<T, F, R, C> Kind<T> for ApplyThen<F, R, C>
@@ -32,19 +33,19 @@ where
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, (f, then): (F, C)) {
         let entry = client.reaper.callbacks.push(Callback::<T, F, R, C>::UNITS);
-        // SAFETY: there is room, by the caller.
+        // SAFETY: the caller has made room for the callback.
         unsafe { Callback::<T, F, R, C>::write(entry, at, then) };
         let record = client.request(at, ApplyRecord::<T, F, R>::UNITS);
-        // SAFETY: there is room, by the caller, and the label is of this kind.
+        // SAFETY: the caller has made room for the record at `at`, and the label is of this kind.
         unsafe { ApplyRecord::<T, F, R>::write(record, label, f) };
     }
 
     unsafe fn take_back(client: &Client, at: Position, (): ()) -> (F, C) {
         let entry = client.reaper.callbacks.pop(Callback::<T, F, R, C>::UNITS);
         let record = client.request(at, ApplyRecord::<T, F, R>::UNITS);
-        // SAFETY: written at `at` and not executed, by the caller.
+        // SAFETY: the request was written at `at` and never executed, as the caller promises.
         let f = unsafe { ApplyRecord::<T, F, R>::take(record) };
-        // SAFETY: the newest callback, which is of the newest request, and never reaped.
+        // SAFETY: the newest callback belongs to the newest request, and is never reaped.
         let then = unsafe { Callback::<T, F, R, C>::take(entry) };
         (f, then)
     }
@@ -60,7 +61,7 @@ where
         if inside && !client.thread.may_leave_callback(client.window()) {
             return Err((f, then));
         }
-        // SAFETY: the caller's duties, which are the same.
+        // SAFETY: the caller has asked `runs_at_once` and answers for the object.
         match unsafe { client.run_own::<T, F, R>(object, f) } {
             Ok(answer) if inside => leave(client, Box::new(move || then(answer))),
             Ok(answer) => client.thread.run_callback(|| then(answer)),
@@ -85,13 +86,14 @@ where
         if client.may_not_call() || !client.thread.may_leave_callback(client.window()) {
             return Err((Refusal::Full, (f, then)));
         }
-        // SAFETY: the caller's duties, until the thread has run what callbacks have left.
+        // SAFETY: the caller answers for the object, and for borrows until the thread has run the
+        // callback that is left.
         match unsafe { client.call_holding::<T, F, R>(object, f) } {
             Ok(Ok(answer)) => leave(client, Box::new(move || then(answer))),
             Ok(Err(payload)) => client.report_own_fault(payload, false),
             Err(f) => return Err((Refusal::Closed, (f, then))),
         }
-        // The next request reaps first: what has been left goes before its callback.
+        // The next request reaps first, so that the callback that is left goes before its own.
         client.stop_fast_path();
         if matches!(patience, Patience::Wait | Patience::Try) {
             client.thread.raise_held();
@@ -104,12 +106,12 @@ where
         object: *mut Header,
         (f, then): (F, C),
     ) -> Result<(), (Refusal, (F, C))> {
-        // SAFETY: the caller's duties, which are the same.
+        // SAFETY: the caller keeps the same duties.
         unsafe { client.send_single_request(object, f, then) }
     }
 
     unsafe fn nest(handle: &Handle<T>, sent: (F, C)) -> Result<(), (Option<Refusal>, (F, C))> {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller says that the closures borrow nothing.
         unsafe { nested::push::<T, Self>(handle, sent) }
     }
 }
@@ -120,7 +122,7 @@ where
     C: FnOnce(R),
 {
     unsafe fn run_here(serving: &Serving, object: *mut Header, (f, then): (F, C)) {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller answers for the object; no closure runs.
         match unsafe { serving.run_here::<T, F, R>(object, f) } {
             Ok(answer) => nested::run_callback(serving, || then(answer)),
             Err(payload) => {
@@ -131,7 +133,7 @@ where
     }
 }
 
-/// [`Trust::post`](crate::Trust::post): `F`, whose answer nobody wants.
+/// A request of [`Trust::post`](crate::Trust::post): `F`, without an answer.
 pub(crate) struct Post<F>(PhantomData<F>);
 
 impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
@@ -145,13 +147,13 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, f: F) {
         let record = client.request(at, ApplyRecord::<T, F, ()>::UNITS);
-        // SAFETY: there is room, by the caller, and the label is of this kind.
+        // SAFETY: the caller has made room for the record at `at`, and the label is of this kind.
         unsafe { ApplyRecord::<T, F, ()>::write(record, label, f) };
     }
 
     unsafe fn take_back(client: &Client, at: Position, (): ()) -> F {
         let record = client.request(at, ApplyRecord::<T, F, ()>::UNITS);
-        // SAFETY: written at `at` and not executed, by the caller.
+        // SAFETY: the request was written at `at` and never executed, as the caller promises.
         unsafe { ApplyRecord::<T, F, ()>::take(record) }
     }
 
@@ -162,7 +164,7 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
         f: F,
         patience: Patience,
     ) -> Result<(), F> {
-        // SAFETY: the caller's duties, which are the same.
+        // SAFETY: the caller has asked `runs_at_once` and answers for the object.
         if let Err(payload) = unsafe { client.run_own::<T, F, ()>(object, f) } {
             client.thread.report_own_fault(payload);
         }
@@ -182,7 +184,7 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
         if client.may_not_call() {
             return Err((Refusal::Full, f));
         }
-        // SAFETY: the caller's duties, which are the same; the call waits.
+        // SAFETY: the caller answers for the object; the call waits, so borrows last.
         match unsafe { client.call::<T, F, ()>(object, f) } {
             Ok(Ok(())) => Ok(()),
             Ok(Err(payload)) => {
@@ -194,14 +196,14 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
     }
 
     unsafe fn nest(handle: &Handle<T>, f: F) -> Result<(), (Option<Refusal>, F)> {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller says that the closure borrows nothing.
         unsafe { nested::push::<T, Self>(handle, f) }
     }
 }
 
 impl<T, F: FnOnce(&mut T)> Nests<T> for Post<F> {
     unsafe fn run_here(serving: &Serving, object: *mut Header, f: F) {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller answers for the object; no closure runs.
         if let Err(payload) = unsafe { serving.run_here::<T, F, ()>(object, f) } {
             nested::discard(payload);
         }

@@ -1,4 +1,4 @@
-//! A mail call: its caller waits, in the mail line.
+//! A mail call: it travels in the mail line, and its caller waits.
 
 use crate::client::Client;
 use crate::client::mark;
@@ -25,7 +25,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         if self.own && self.calls_at_once() {
-            // SAFETY: just asked; the rest is the caller's duty.
+            // SAFETY: `calls_at_once` has returned true; the caller answers for the object.
             let outcome = unsafe { self.run_own::<T, F, R>(object, f) };
             self.raise_own();
             return Ok(outcome);
@@ -34,7 +34,7 @@ impl Client {
         if reaped {
             self.reap();
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller answers for the object.
         let outcome = unsafe { self.call_holding::<T, F, R>(object, f) }?;
         if reaped && outcome.is_ok() {
             self.thread.raise_held();
@@ -42,10 +42,10 @@ impl Client {
         Ok(outcome)
     }
 
-    /// As [`call`](Self::call), without running callbacks or raising their panics.
+    /// Calls `f` and waits for its result, without running callbacks or raising their panics.
     ///
     /// # Safety
-    /// As [`call`](Self::call).
+    /// The caller keeps the duties of [`call`](Self::call).
     #[inline(always)]
     pub(super) unsafe fn call_holding<T, F, R>(
         &self,
@@ -62,29 +62,31 @@ impl Client {
             self.clear_line();
         }
         let mut frame = CallRecord::<T, F, R>::frame();
-        // SAFETY: the line is ours: no other mail call is under way in this channel, also of
-        // another coroutine, as just asked; the frame stays until the answer below.
+        // SAFETY: the line is this call's: no other mail call is under way in this channel, not
+        // even of another coroutine, as the checks above have found. The frame stays until the
+        // answer below.
         let mail = unsafe { self.send_call(object, f, &mut frame) };
         if !self.accept_call(mail) {
             self.take_back(mail);
-            // SAFETY: not run, and never will be.
+            // SAFETY: the trustee has ended without running the call, and `take_back` has withdrawn
+            // it.
             return Err(unsafe { CallRecord::<T, F, R>::take(self.call_record()) });
         }
         self.calling.set(true);
         let done = self.await_done(mail);
         self.calling.set(false);
         if done.is_fault() {
-            // SAFETY: answered with a fault.
+            // SAFETY: the call was answered with a fault, which nobody has taken.
             Ok(Err(unsafe { take_fault(self.call_record()) }))
         } else {
-            // SAFETY: answered without a fault.
+            // SAFETY: the call was answered without a fault, and nobody has taken the result.
             Ok(Ok(unsafe {
                 CallRecord::<T, F, R>::result(self.call_record())
             }))
         }
     }
 
-    /// The call in the mail line.
+    /// The address of the call in the mail line.
     #[inline(always)]
     pub(super) fn call_record(&self) -> *mut u64 {
         let mail = &self.channel().mail;
@@ -92,11 +94,11 @@ impl Client {
         place_of(&mail.call).cast()
     }
 
-    /// Sends a mail call behind all that has been issued.
+    /// Sends a mail call, to run after everything that has been sent.
     ///
     /// # Safety
-    /// As [`call`](Self::call). No other mail call is under way in this channel, and the
-    /// frame stays where it is until the call has been answered or taken back.
+    /// The caller keeps the duties of [`call`](Self::call). No other mail call is under way in this
+    /// channel, and the frame stays where it is until the call has been answered or taken back.
     #[inline(always)]
     pub(super) unsafe fn send_call<T, F, R>(
         &self,
@@ -107,26 +109,27 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        // SAFETY: the caller's duties.
+        // SAFETY: no other mail call is under way, so the line is the client's; the caller keeps
+        // the frame.
         unsafe { CallRecord::<T, F, R>::write(self.call_record(), object, f, frame) };
         let mail = self.mail.get().with_next_call(self.position().cursor());
         self.mail.set(mail);
-        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
-        // record before it.
+        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every record
+        // before it.
         self.channel().mail.word.store(mail.0, Ordering::Release);
         mail
     }
 
-    /// The call of `mail` has not been run and never will be: the trustee has gone.
+    /// Withdraws the call of `mail`, which the trustee has not run before it ended.
     #[cold]
     pub(super) fn take_back(&self, mail: Mail) {
         let mail = mail.with_previous_call();
         self.mail.set(mail);
-        // Relaxed: for reports; nobody looks for calls any more.
+        // Relaxed: for reports; no trustee looks for calls any more.
         self.channel().mail.word.store(mail.0, Ordering::Relaxed);
     }
 
-    /// Makes sure that the call of `mail` will be run; false where it never will be.
+    /// Makes sure that the call of `mail` will be run. Returns false if it never will be.
     #[inline(always)]
     pub(super) fn accept_call(&self, mail: Mail) -> bool {
         self.trustee.is_awake() || self.accept_call_slowly(mail)
@@ -152,7 +155,7 @@ impl Client {
     }
 }
 
-/// A session of a launched closure has been left where another coroutine of its thread finds it.
+/// Panics: a session of a launched closure was left where another coroutine of its thread found it.
 #[cold]
 #[inline(never)]
 fn used_twice() -> ! {
@@ -162,16 +165,16 @@ fn used_twice() -> ! {
     )
 }
 
-/// Takes what went wrong with a mail call.
+/// Takes the failure of a mail call.
 ///
 /// # Safety
-/// `record` holds one that has been answered with a fault, which has not been taken yet.
+/// `record` holds a call that has been answered with a fault, which has not been taken yet.
 #[cold]
 pub(super) unsafe fn take_fault(record: *mut u64) -> Box<dyn Any + Send> {
     let boxed = record.wrapping_add(2);
     memory::read(boxed, 1);
-    // SAFETY: a fault leaves the boxed payload in the first word.
+    // SAFETY: a fault leaves the address of the boxed payload in the first word.
     let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
-    // SAFETY: from `Box::into_raw` in `Lane::run_call`.
+    // SAFETY: `Lane::run_call` made the address by `Box::into_raw`, and it is taken once.
     *unsafe { Box::from_raw(payload) }
 }

@@ -16,23 +16,23 @@ use std::any::Any;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// The client of this thread for the trustee in `trustee_number`, if it has one.
+/// The client of this thread for the trustee with that number, if it has one.
 ///
 /// # Safety
-/// The reference is not used any more when user code runs on this thread outside of a leaf and of
-/// a callback, or on this thread's other coroutines.
+/// The reference is not used any more when user code runs on this thread outside of a leaf and of a
+/// callback, or on this thread's other coroutines.
 #[inline(always)]
 pub(crate) unsafe fn lookup<'a>(trustee_number: u32) -> Option<&'a Client> {
     let client = known_client(trustee_number).cast::<Client>();
-    // SAFETY: null, or a client that `connect` has given the thread. It is freed where the activity is
-    // `Idle` or `Ending` only: not before the caller is done with it.
+    // SAFETY: null, or a client that `connect` has given the thread. It is freed only if the
+    // activity is `Idle` or `Ending`: not before the caller is done with it.
     unsafe { client.as_ref() }
 }
 
-/// Why this thread cannot be a client now.
+/// The reason for which this thread cannot be a client now.
 #[derive(Debug)]
 pub(crate) enum NoClient {
-    /// Inside a delegated closure; its type name.
+    /// It is inside a delegated closure, whose type has this name.
     Nested(&'static str),
     /// The trustee has been shut down.
     Closed,
@@ -40,9 +40,10 @@ pub(crate) enum NoClient {
 
 /// A client for one call.
 pub(crate) enum ClientRef {
-    /// The thread's own.
+    /// A client that the thread keeps.
     Kept(Rc<Client>),
-    /// The thread's table is gone already: this one finishes when it is dropped.
+    /// A client for this call only, since the thread's table is gone already. It finishes when it
+    /// is dropped.
     Temporary(Rc<Client>),
 }
 
@@ -68,8 +69,8 @@ impl Drop for ClientRef {
 }
 
 impl ClientRef {
-    /// Goes on with the panic of a callback that [`connect`] has run. For calls, once they
-    /// have done their work; requests look for held panics themselves when they are new.
+    /// Resumes the panic of a callback that [`connect`] has run. For calls, once they have done
+    /// their work; requests look for held panics themselves when their client is new.
     pub(crate) fn raise_held(&self) {
         if let Self::Kept(client) = self {
             client.thread.raise_held();
@@ -77,8 +78,8 @@ impl ClientRef {
     }
 }
 
-/// The slow path of [`lookup`]: makes this thread a client of `trustee`. Runs the callbacks
-/// of trustees that have ended meanwhile; see [`ClientRef::raise_held`].
+/// Makes this thread a client of `trustee`: the slow path of [`lookup`]. Runs the callbacks of
+/// trustees that have ended meanwhile; see [`ClientRef::raise_held`].
 #[cold]
 pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     if in_leaf() {
@@ -95,27 +96,28 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     }
 }
 
-/// The client that a thread keeps.
+/// The type that every client kept by a thread has.
 fn typed(client: Rc<dyn KeptClient>) -> Rc<Client> {
     let client: Rc<dyn Any> = client;
     client.downcast().expect("there is one kind of client")
 }
 
-/// Runs `f` on this thread's clients; nothing where it has none, or none any more. Clients
-/// that `f` makes are visited too.
+/// Runs `f` on this thread's clients, if it has any. Clients that `f` makes are visited too.
 pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
     let Some(state) = state() else { return };
     let _call = state.enter_call();
     visit_clients(|client| {
-        // SAFETY: given by `connect`; none is freed inside a call.
+        // SAFETY: `connect` has given the client to the thread, and no client is freed inside a
+        // call.
         f(unsafe { &*client.cast::<Client>() });
     });
 }
 
-/// Publishes what this thread's clients have issued.
+/// Publishes the requests that this thread's clients have sent.
 pub(crate) fn flush_clients() {
     visit_clients(|client| {
-        // SAFETY: given by `connect`; `flush` runs no user code, so none is freed meanwhile.
+        // SAFETY: `connect` has given the client to the thread; `flush` runs no user code, so none
+        // is freed meanwhile.
         unsafe { &*client.cast::<Client>() }.flush();
     });
 }
@@ -153,7 +155,7 @@ impl KeptClient for Client {
 impl Source for Client {
     fn poll(&self) -> bool {
         if in_turn() {
-            // The loop does it, between turns: callbacks of a trustee's are leaves.
+            // The loop takes answers, between turns: callbacks on a trustee's thread are leaves.
             return false;
         }
         if !in_leaf() && self.thread.activity() == Activity::Idle {

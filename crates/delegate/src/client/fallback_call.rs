@@ -1,16 +1,16 @@
-//! Requests that cannot go into the ring: those of callbacks that find no room, and the rare
-//! ones without a [`Label`](super::label::Label).
+//! Requests that cannot go into the ring: those of callbacks that find no room, and the rare ones
+//! without a [`Label`](crate::request::label::Label).
 //!
-//! A callback must not reap: that would start further callbacks, and recursion would grow
-//! with the window. So it cannot make room. Its request goes as a mail call instead, behind
-//! everything in the ring, and a round trip later it has been executed. What remains of an
-//! `apply_then` is its callback, which its thread runs when the present one has ended.
+//! A callback must not reap: that would start further callbacks, and recursion would grow with the
+//! window. So it cannot make room. Its request goes as a mail call instead, after everything in the
+//! ring, and a round trip later it has been executed. Of an `apply_then` only the callback remains,
+//! which its thread runs when the present one has ended.
 
 use crate::client::Client;
 use crate::context::coroutine::may_not_wait;
 
 impl Client {
-    /// True where a mail call is under way, or none may be.
+    /// Whether a mail call is under way, or none may be.
     pub(super) fn may_not_call(&self) -> bool {
         self.is_calling() || may_not_wait()
     }
@@ -18,8 +18,8 @@ impl Client {
 
 /// Leaves a callback to be run when the present one has ended.
 pub(crate) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
-    // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
-    // by the duty of `Kind::send_as_call`.
+    // SAFETY: only the lifetime changes. The caller of `Kind::send_as_call` keeps what the callback
+    // borrows until it has run.
     let callback =
         unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback) };
     client.thread.leave_callback(callback);
@@ -37,7 +37,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::rc::Rc;
 
-    /// As `apply_then` where there is no label.
+    /// Sends an `apply_then` as if it had no label.
     fn apply_then<R, F, C>(t: &Trust<Vec<u32>>, f: F, then: C) -> Result<(), Refusal>
     where
         R: Send + 'static,
@@ -45,7 +45,7 @@ mod tests {
         C: FnOnce(R) + 'static,
     {
         let client = t.client("apply_then");
-        // SAFETY: the handle keeps the object; nothing borrows.
+        // SAFETY: the handle keeps the object; the closures borrow nothing.
         let sent = unsafe {
             <ApplyThen<F, R, C> as Kind<Vec<u32>>>::send_as_call(
                 &client,
@@ -57,10 +57,10 @@ mod tests {
         sent.map_err(|(refusal, _)| refusal)
     }
 
-    /// As `post` where there is no label.
+    /// Sends a `post` as if it had no label.
     fn post<F: FnOnce(&mut Vec<u32>) + Send + 'static>(t: &Trust<Vec<u32>>, f: F) {
         let client = t.client("post");
-        // SAFETY: the handle keeps the object; nothing borrows.
+        // SAFETY: the handle keeps the object; the closure borrows nothing.
         let posted = unsafe {
             <Post<F> as Kind<Vec<u32>>>::send_as_call(&client, t.header(), f, Patience::Wait)
         };
@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// What callbacks say.
+    /// The values that callbacks note.
     #[derive(Clone, Default)]
     struct Said(Rc<RefCell<Vec<u32>>>);
 
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(apply_then(&t, |_| (), |()| ()), Err(Refusal::Closed));
     }
 
-    /// What makes requests go this way.
+    /// Only such an address makes requests go this way.
     #[test]
     fn an_address_beyond_2_to_the_48_has_no_label() {
         let tagged = std::ptr::without_provenance_mut(1 << 56 | 0x40);

@@ -1,12 +1,8 @@
 //! Futures: a result that a trustee leaves in a slot, and the task that it wakes.
 //!
-//! | file | idea |
-//! |---|---|
-//! | `slot` | who may touch result and waker, and when |
-//! | `pool` | where slots come from, and how they get back |
-//!
 //! The request itself is a record in the ring of its own kind, see
-//! [`Ask`](crate::client::apply_async). The thread that asked has no part in what follows.
+//! [`ApplyAsyncRecord`](crate::client::apply_async). [`slots`](crate::slots) says which side may
+//! touch result and waker, and when. The thread that sent the request has no part in what follows.
 
 use super::connect::flush_clients;
 use crate::context::discard::discard;
@@ -32,59 +28,65 @@ pub(crate) struct SlotResult<R>(PhantomData<R>);
 impl<R> SlotResult<R> {
     const CLASS: Class = Class::of(Packed::<R, LARGE_WORDS>::WORDS);
 
-    /// The trustee's last step: the request has ended with `result`.
+    /// Completes the slot with `result`: the trustee's last step for the request.
     ///
     /// # Safety
-    /// The slot is from [`ApplyFuture::new`] for the same `R`. Called once, by the trustee
-    /// of the request.
+    /// The slot is from [`ApplyFuture::new`] for the same `R`. Called once, by the trustee of the
+    /// request.
     #[inline(always)]
     pub(crate) unsafe fn complete(slot: SlotPtr, result: R) {
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller is the trustee of the request and completes the slot once.
         unsafe { Self::write(slot, result) };
-        // SAFETY: as above, and written.
+        // SAFETY: the caller is the trustee of the request, and the result has been written above.
         unsafe { Self::announce(slot) };
     }
 
-    /// The first half of [`complete`](Self::complete): the result is there.
+    /// Writes the result: the first half of [`complete`](Self::complete).
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`complete`](Self::complete).
     #[inline(always)]
     pub(crate) unsafe fn write(slot: SlotPtr, result: R) {
-        // SAFETY: of that class; the words are the trustee's until the slot is complete.
+        // SAFETY: `ApplyFuture::new` took a slot of the class for `R`, whose words are the
+        // trustee's until the slot is complete.
         unsafe { Packed::<R, LARGE_WORDS>::write(slot.words(), result) };
     }
 
-    /// The second half: the future may take it.
+    /// Hands the result to the future: the second half of [`complete`](Self::complete).
     ///
     /// # Safety
-    /// As there, after [`write`](Self::write).
+    /// The same as for [`complete`](Self::complete); [`write`](Self::write) has been called.
     #[inline(always)]
     pub(crate) unsafe fn announce(slot: SlotPtr) {
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller is the trustee of the request and calls this once, after `write`.
         settled(unsafe { slot.complete(DONE, Self::discard) });
     }
 
-    /// The trustee's last step: the request has faulted.
+    /// Completes the slot with a fault: the trustee's last step for the request.
     ///
     /// # Safety
-    /// As [`complete`](Self::complete).
+    /// The same as for [`complete`](Self::complete).
     pub(crate) unsafe fn fail(slot: SlotPtr, payload: Payload) {
-        // SAFETY: a box takes one word, which every slot has.
+        // SAFETY: a box takes one word, which every slot has, and which is the trustee's until the
+        // slot is complete.
         unsafe { Packed::<Payload, 1>::write(slot.words(), payload) };
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller is the trustee of the request and completes the slot once; the payload
+        // is written.
         settled(unsafe { slot.complete(FAULTED, SlotResult::<Payload>::discard_payload) });
     }
 
+    /// Drops a result.
+    ///
     /// # Safety
-    /// `words` holds a result.
+    /// `words` holds a result that nobody takes.
     unsafe fn discard(words: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a result that nobody takes.
         unsafe { Packed::<R, LARGE_WORDS>::discard(words) };
     }
 }
 
-/// A slot is complete. What its waker or a destructor threw is counted, and dropped as user code.
+/// Counts the panic of a waker or a result's destructor, if there was one, and drops its payload as
+/// user code.
 #[inline(always)]
 fn settled(result: Result<(), Payload>) {
     if let Err(payload) = result {
@@ -99,19 +101,21 @@ fn count_and_discard(payload: Payload) {
 }
 
 impl SlotResult<Payload> {
+    /// Drops a payload.
+    ///
     /// # Safety
-    /// `words` holds a payload.
+    /// `words` holds a payload that nobody takes.
     unsafe fn discard_payload(words: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a payload that nobody takes.
         drop(unsafe { Packed::<Payload, 1>::read(words) });
     }
 }
 
 /// The result of [`Trust::apply_async`](crate::Trust::apply_async), to be awaited.
 ///
-/// The request has been made already: it runs whether or not the future is polled, and also
-/// if it is dropped. Any executor will do, and any thread: the future is `Send` where `R` is,
-/// and the trustee itself wakes the task.
+/// The request has been made already: it runs whether or not the future is polled, and also if it
+/// is dropped. Any executor will do, and any thread: the future is `Send` if `R` is, and the
+/// trustee itself wakes the task.
 ///
 /// # Panics
 /// When it is polled again after it has given its result.
@@ -122,8 +126,8 @@ pub struct ApplyFuture<R> {
     _result: PhantomData<R>,
 }
 
-// SAFETY: the slot may be used by whatever thread holds the future, see `slot`; all that
-// crosses threads with it is an `R`, a waker and a payload.
+// SAFETY: one thread at a time holds the future, and `slots` says when that thread may use the
+// slot; only an `R`, a waker and a payload cross threads with it.
 unsafe impl<R: Send> Send for ApplyFuture<R> {}
 // SAFETY: a shared reference gives access to nothing.
 unsafe impl<R: Send> Sync for ApplyFuture<R> {}
@@ -144,12 +148,12 @@ impl<R> ApplyFuture<R> {
         let slot = pools.take(SlotResult::<R>::CLASS);
         match result {
             Ok(result) => {
-                // SAFETY: of that class, and ours alone.
+                // SAFETY: the slot has the class for `R`, and nobody else knows it yet.
                 unsafe { Packed::<R, LARGE_WORDS>::write(slot.words(), result) };
                 slot.begin_completed(DONE);
             }
             Err(payload) => {
-                // SAFETY: as above.
+                // SAFETY: every slot has a word for the box, and nobody else knows it yet.
                 unsafe { Packed::<Payload, 1>::write(slot.words(), payload) };
                 slot.begin_completed(FAULTED);
             }
@@ -164,10 +168,11 @@ impl<R> ApplyFuture<R> {
         }
     }
 
-    /// Its request was not taken: gives the slot back.
+    /// Gives the slot back, since the request was not taken.
     pub(crate) fn retract(self) {
         if let Some(waiter) = &ManuallyDrop::new(self).waiter {
-            // SAFETY: no request knows it, and the future has been forgotten.
+            // SAFETY: no request knows the slot, and the future is forgotten, so nobody else uses
+            // it.
             unsafe { pool::give_back(waiter.slot()) };
         }
     }
@@ -179,14 +184,15 @@ impl<R> ApplyFuture<R> {
     #[inline(always)]
     unsafe fn take(slot: SlotPtr, state: usize) -> Result<R, AsyncError> {
         let result = if state == DONE {
-            // SAFETY: complete, by the caller.
+            // SAFETY: the slot is complete with DONE, as the caller promises, so it holds an `R`.
             Ok(unsafe { Packed::<R, LARGE_WORDS>::read(slot.words()) })
         } else {
             debug_assert_eq!(state, FAULTED);
-            // SAFETY: as above.
+            // SAFETY: the slot is complete with FAULTED, as the caller promises, so it holds a
+            // payload.
             Err(unsafe { Packed::<Payload, 1>::read(slot.words()) })
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that nobody else will use the slot.
         unsafe { pool::give_back(slot) };
         result.map_err(|payload| {
             if payload.is::<Poisoned>() {
@@ -218,13 +224,13 @@ impl<R> Future for ApplyFuture<R> {
         };
         let slot = waiter.slot();
         self.waiter = None;
-        // SAFETY: complete, and forgotten by us.
+        // SAFETY: `poll` says that the slot is complete, and the future has forgotten it.
         Poll::Ready(unsafe { Self::take(slot, state) })
     }
 }
 
-/// Where this is the thread that asked, what it has not published yet is looked for at once. The
-/// trustee would find it by itself, a little later. And a member may have been asked itself.
+/// Publishes the requests of this thread, since one of them may be the awaited one: the trustee
+/// would find it by itself, a little later. A member serves, since the request may be to itself.
 #[inline(never)]
 fn hurry() {
     flush_clients();
@@ -244,7 +250,7 @@ impl<R> Drop for ApplyFuture<R> {
 fn drop_unfinished<R>(mut waiter: Waiter) {
     let (state, _waker) = waiter.abandon();
     if let Some(state) = state {
-        // SAFETY: complete, and the future is gone.
+        // SAFETY: `abandon` says that the slot is complete, and the future is gone.
         drop(unsafe { ApplyFuture::<R>::take(waiter.slot(), state) });
     }
 }
@@ -262,14 +268,14 @@ impl<R> fmt::Debug for ApplyFuture<R> {
 pub mod checked {
     use super::{ApplyFuture, Pools, SlotPtr, SlotResult};
 
-    /// A thread's pools; the thread ends when it is dropped.
+    /// A thread's pools. Dropping it ends the thread's part.
     #[derive(Default)]
     pub struct Owner(Pools);
 
-    /// What a request knows.
+    /// The slot that a request knows.
     pub struct Request<R>(SlotPtr, std::marker::PhantomData<R>);
 
-    // SAFETY: as `ApplyFuture`.
+    // SAFETY: as for `ApplyFuture`: only an `R`, a waker and a payload cross threads with it.
     unsafe impl<R: Send> Send for Request<R> {}
 
     impl Owner {
@@ -281,9 +287,10 @@ pub mod checked {
     }
 
     impl<R> Request<R> {
-        /// The trustee's part.
+        /// Completes the slot, as the trustee does.
         pub fn complete(self, result: R) {
-            // SAFETY: from `request`, and consumed.
+            // SAFETY: `request` made the slot for an `R`, and `self` is consumed, so it is
+            // completed once.
             unsafe { SlotResult::complete(self.0, result) }
         }
     }

@@ -1,12 +1,13 @@
-//! The kinds of requests that travel in the ring, and the one way that all of them go.
+//! The kinds of requests, and the one way that all of them go.
 //!
 //! ```text
-//!   issue ──► reserve ── room ──► write ── the trustee is awake ──► receipt
-//!                │                  └── asleep or gone ──► rouse, or take back
-//!                └─ none ──► send_slowly: a mail call, at once, or make room and write
+//!   send ──► reserve ── room ──► write ── the trustee is awake ──► receipt
+//!               │                  └── asleep or gone ──► rouse, or take back
+//!               └─ none ──► send_slowly: run at once, a mail call, or make room and write
 //! ```
-//! A kind says what is sent and what its sender gets for it, how both are written and taken back, and
-//! what it does where the ring is no way: it runs on the thread's own member, or goes as a mail call.
+//! A kind says what is sent and what its sender gets for it, how both are written and taken back,
+//! and what happens if the request cannot go into the ring: it runs on the thread's own member, or
+//! goes as a mail call.
 
 use crate::client::room::Room;
 use crate::client::{Client, Patience, Refusal, Reservation};
@@ -18,22 +19,22 @@ use crate::wire::word::Position;
 
 /// A kind of request on a `T`.
 pub(crate) trait Kind<T>: Sized {
-    /// The closure, and the callback where there is one. Given back where the request is not taken.
+    /// The closure, with the callback if there is one. Given back if the request is not taken.
     type Sent;
-    /// Given to the sender at once, for its answer.
+    /// The value that the sender gets at once, for its answer.
     type Receipt;
 
-    /// The call that makes such requests, for messages.
+    /// The method that makes such requests, for messages.
     const CALL: &'static str;
     /// Units taken in the request ring.
     const UNITS: usize;
     /// Units taken in the queue of callbacks; 0 without a callback.
     const CALLBACK_UNITS: usize = 0;
-    /// True where such a request may [go alone](Self::send_single), in the mail line.
+    /// Whether such a request may go as a [single request](Self::send_single), in the mail line.
     const MAY_BE_SINGLE: bool = false;
     const VTABLE: &'static Vtable;
 
-    /// The closure's type.
+    /// The name of the closure's type.
     fn closure() -> &'static str {
         (Self::VTABLE.name)()
     }
@@ -51,11 +52,12 @@ pub(crate) trait Kind<T>: Sized {
     /// It is the client's newest request, at `at`; it has not been executed, and never will be.
     unsafe fn take_back(client: &Client, at: Position, receipt: Self::Receipt) -> Self::Sent;
 
-    /// Runs the request on the thread's own member; gives it back where a callback that may not be
-    /// started finds no room.
+    /// Runs the request on the thread's own member. Gives it back if its callback may not run now
+    /// and cannot be left for later.
     ///
     /// # Safety
-    /// [`Client::runs_at_once`] has said so; `object` is an `Object<T>` of that member, and lives.
+    /// [`Client::runs_at_once`] has returned true; `object` is an `Object<T>` of that member, and
+    /// lives.
     unsafe fn run_own(
         client: &Client,
         object: *mut Header,
@@ -63,10 +65,11 @@ pub(crate) trait Kind<T>: Sized {
         patience: Patience,
     ) -> Result<Self::Receipt, Self::Sent>;
 
-    /// Sends the request as a mail call, where it has no label or a callback finds no room.
+    /// Sends the request as a mail call, because it has no label or is made in a callback without
+    /// room.
     ///
     /// # Safety
-    /// As [`Client::send`].
+    /// The caller keeps the duties of [`Client::send`].
     unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
@@ -77,8 +80,9 @@ pub(crate) trait Kind<T>: Sized {
     /// Sends the request in the mail line, to be reaped like others.
     ///
     /// # Safety
-    /// As [`Client::send`]; [`MAY_BE_SINGLE`](Self::MAY_BE_SINGLE), and the client
-    /// [may](Client::may_send_single_request), and has room for a callback.
+    /// The caller keeps the duties of [`Client::send`]. [`MAY_BE_SINGLE`](Self::MAY_BE_SINGLE) is
+    /// true, [`Client::may_send_single_request`] has returned true, and there is room for a
+    /// callback.
     unsafe fn send_single(
         _client: &Client,
         _object: *mut Header,
@@ -87,11 +91,12 @@ pub(crate) trait Kind<T>: Sized {
         unreachable!("such requests go in the ring")
     }
 
-    /// Queues the request inside a delegated closure, until that has ended. Gives it back where the
-    /// queue is full or the trustee has ended; without a reason where such requests do not wait there.
+    /// Queues the request inside a delegated closure, until that has ended. Gives it back with a
+    /// reason if the queue is full or the trustee has ended, and without one if such requests do
+    /// not wait there.
     ///
     /// # Safety
-    /// Nothing borrows.
+    /// The closures borrow nothing.
     unsafe fn nest(
         _handle: &Handle<T>,
         sent: Self::Sent,
@@ -101,7 +106,7 @@ pub(crate) trait Kind<T>: Sized {
 }
 
 impl Client {
-    /// The place of the next request, if it may go there at once.
+    /// Reserves the place of the next request, if it may be written at once.
     #[inline(always)]
     pub(crate) fn reserve<T, K: Kind<T>>(&self, label: Option<Label>) -> Option<Reservation<'_>> {
         let place = self.next_place(label?, K::UNITS);
@@ -113,10 +118,12 @@ impl Client {
         (!is_limited).then_some(place)
     }
 
-    /// Writes a request into a place that it has reserved; false where the trustee has to be roused.
+    /// Writes a request into a reserved place. Returns false beside the receipt if the trustee has
+    /// to be roused.
     ///
     /// # Safety
-    /// As [`send`](Self::send); nothing has been issued since.
+    /// The caller keeps the duties of [`send`](Self::send), and has sent nothing since the
+    /// reservation.
     #[inline(always)]
     pub(crate) unsafe fn write<T, K: Kind<T>>(
         &self,
@@ -129,7 +136,8 @@ impl Client {
             next,
             label,
         } = place;
-        // SAFETY: reserved; the rest is the caller's duty.
+        // SAFETY: `reserve` found room at `at` for this label; the caller answers for object and
+        // borrows.
         let receipt = unsafe { K::write(self, at, label, sent) };
         (receipt, self.advance(head, next))
     }
@@ -137,8 +145,9 @@ impl Client {
     /// Sends a request.
     ///
     /// # Safety
-    /// `object` is an `Object<T>` of this client's trustee and alive while the call lasts. If what is
-    /// sent borrows, the caller does not leave what it borrows before the request has been reaped.
+    /// `object` is an `Object<T>` of this client's trustee and alive while the call lasts. If the
+    /// closures borrow, the caller does not leave what they borrow before the request has been
+    /// reaped.
     #[inline(always)]
     pub(crate) unsafe fn send<T, K: Kind<T>>(
         &self,
@@ -148,24 +157,24 @@ impl Client {
     ) -> Result<K::Receipt, (Refusal, K::Sent)> {
         let label = Label::new(K::VTABLE, object);
         let Some(place) = self.reserve::<T, K>(label) else {
-            // SAFETY: the caller's duties, which are the same.
+            // SAFETY: the caller keeps the same duties.
             return unsafe { self.send_slowly::<T, K>(object, sent, patience) };
         };
         let at = place.at;
-        // SAFETY: just reserved; the rest is the caller's duty.
+        // SAFETY: nothing has been sent since `reserve`; the caller answers for object and borrows.
         let (receipt, is_awake) = unsafe { self.write::<T, K>(place, sent) };
         if is_awake {
             Ok(receipt)
         } else {
-            // SAFETY: just written.
+            // SAFETY: `write` has written the newest request at `at` and returned this receipt.
             unsafe { self.rouse_or_take_back::<T, K>(at, receipt) }
         }
     }
 
-    /// Sends a request that has found no place.
+    /// Sends a request that has found no place at once.
     ///
     /// # Safety
-    /// As [`send`](Self::send).
+    /// The caller keeps the duties of [`send`](Self::send).
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn send_slowly<T, K: Kind<T>>(
@@ -176,25 +185,26 @@ impl Client {
     ) -> Result<K::Receipt, (Refusal, K::Sent)> {
         let _call = self.thread.enter_call();
         if self.is_own() && self.runs_at_once() {
-            // SAFETY: just asked; the rest is the caller's duty.
+            // SAFETY: `runs_at_once` has returned true; the caller answers for the object.
             let ran = unsafe { K::run_own(self, object, sent, patience) };
             return ran.map_err(|sent| (Refusal::Full, sent));
         }
         let Some(label) = Label::new(K::VTABLE, object) else {
-            // SAFETY: the caller's duties, which are the same.
+            // SAFETY: the caller keeps the same duties.
             return unsafe { K::send_as_call(self, object, sent, patience) };
         };
         match self.make_room(K::UNITS, K::CALLBACK_UNITS > 0, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, sent)),
             Room::NotInCallback => {
-                // SAFETY: the caller's duties, which are the same.
+                // SAFETY: the caller keeps the same duties.
                 return unsafe { K::send_as_call(self, object, sent, patience) };
             }
         }
         let receipt = if K::MAY_BE_SINGLE && self.may_send_single_request() {
             self.observe_request(None);
-            // SAFETY: just asked; `make_room` has seen to the callback; the rest is the caller's duty.
+            // SAFETY: both conditions hold, and `make_room` has made room for a callback; the
+            // caller answers for object and borrows.
             unsafe { K::send_single(self, object, sent) }?
         } else {
             let place = self.next_place(label, K::UNITS);
@@ -202,13 +212,14 @@ impl Client {
             if K::CALLBACK_UNITS > 0 {
                 self.observe_request(Some(at));
             }
-            // SAFETY: `make_room` has made it; the rest is the caller's duty.
+            // SAFETY: `make_room` has made room, and nothing has been sent since; the caller
+            // answers for object and borrows.
             let (receipt, is_awake) = unsafe { self.write::<T, K>(place, sent) };
             self.flush();
             if is_awake {
                 receipt
             } else {
-                // SAFETY: just written.
+                // SAFETY: `write` has written the newest request at `at` and returned this receipt.
                 unsafe { self.rouse_or_take_back::<T, K>(at, receipt) }?
             }
         };
@@ -218,7 +229,8 @@ impl Client {
         Ok(receipt)
     }
 
-    /// Rouses the trustee for the request just written at `at`, or takes it back where it has ended.
+    /// Rouses the trustee for the newest request, at `at`, or takes the request back if the trustee
+    /// has ended.
     ///
     /// # Safety
     /// The client's newest request is of kind `K`, written at `at`, with that receipt.
@@ -231,7 +243,8 @@ impl Client {
         if self.rouse_or_retract(at) {
             return Ok(receipt);
         }
-        // SAFETY: not executed, and never will be.
+        // SAFETY: `rouse_or_retract` says that the trustee has ended without running the newest
+        // request.
         let sent = unsafe { K::take_back(self, at, receipt) };
         Err((Refusal::Closed, sent))
     }

@@ -4,8 +4,8 @@
 //!  [label][slot][closure, boxed]
 //! ```
 //! The request is executed when its coroutine has been made: the tail goes on. Its client counts it
-//! until the closure has ended, by a [`Ticket`]. As of an [`ask`](super::ask), the result goes into a
-//! slot.
+//! until the closure has ended, by a [`Ticket`]. The result goes into a slot, as in an
+//! [`apply_async`](crate::client::apply_async).
 
 use crate::catch::guarded;
 use crate::client::future::{ApplyFuture, SlotResult};
@@ -28,16 +28,16 @@ use corelay_sync::facade::memory;
 use std::any::{Any, type_name};
 use std::marker::PhantomData;
 
-/// `F` on a `T`.
+/// A closure to be launched.
 pub(crate) struct PendingLaunch<F> {
-    /// Runs where it lies: the coroutine's stack may be small.
+    /// Boxed, and run in its box: the coroutine's stack may be small.
     pub(crate) f: Box<F>,
     pub(crate) slot: SlotPtr,
     pub(crate) number: LaunchId,
     pub(crate) ticket: Ticket,
 }
 
-/// A [`PendingLaunch`] that knows its types.
+/// A [`PendingLaunch`] with the types of its object and result.
 pub(crate) struct TypedLaunch<T, F, R> {
     pub(crate) request: PendingLaunch<F>,
     types: PhantomData<fn(&mut T) -> R>,
@@ -57,15 +57,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchBody for TypedLaunch<T, F, R> {
         let PendingLaunch {
             f, slot, ticket, ..
         } = self.request;
-        // SAFETY: held, so nobody else uses the value; of that type, by who made the request.
+        // SAFETY: the object is held for this launch, so nobody else uses the value; it is of type
+        // `T`, as the sender of the request has checked.
         let value = unsafe { Object::value(object.cast::<Object<T>>()) };
-        // SAFETY: its own slot, once. Off the stack as soon as it is there.
+        // SAFETY: the launch's own slot, written once. The result leaves the stack as soon as it is
+        // there.
         match guarded(|| unsafe { SlotResult::<R>::write(slot, run_boxed(f, value)) }) {
-            // SAFETY: as above.
+            // SAFETY: the launch's own slot, which `write` has just filled.
             Ok(()) => unsafe { SlotResult::<R>::announce(slot) },
             Err(payload) => {
                 serving.poison(object);
-                // SAFETY: as above.
+                // SAFETY: the launch's own slot, completed once: the closure has not returned.
                 unsafe { SlotResult::<R>::fail(slot, payload) };
             }
         }
@@ -96,18 +98,20 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
         name: type_name::<F>,
     };
 
+    /// Writes the record of a request.
+    ///
     /// # Safety
     /// `record` points at [`Self::UNITS`] writable words.
     unsafe fn write(record: *mut u64, label: Label, request: PendingLaunch<F>) {
         let slot = request.slot;
         let typed = Box::new(TypedLaunch::<T, F, R>::new(request));
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the label takes the first.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), 2);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the slot takes the second.
         unsafe { record.wrapping_add(1).cast::<SlotPtr>().write(slot) };
         let boxed = Box::into_raw(typed);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the box's address takes the third.
         unsafe {
             record
                 .wrapping_add(2)
@@ -116,13 +120,13 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
         };
     }
 
-    /// The request, which stays in the record.
+    /// The address of the boxed request, which stays in the record.
     ///
     /// # Safety
     /// `record` holds a request of this type that has not been taken.
     unsafe fn peek(record: *mut u64) -> *mut TypedLaunch<T, F, R> {
         memory::read(record.wrapping_add(2), 1);
-        // SAFETY: the caller's duty.
+        // SAFETY: `write` has written the address into the third word of such a record.
         unsafe {
             record
                 .wrapping_add(2)
@@ -134,27 +138,27 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
     /// Takes the request.
     ///
     /// # Safety
-    /// As [`peek`](Self::peek); once.
+    /// `record` holds a request of this type that has not been taken. Called once.
     unsafe fn take(record: *mut u64) -> Box<TypedLaunch<T, F, R>> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a request of this type that has not been taken.
         let boxed = unsafe { Self::peek(record) };
-        // SAFETY: from `Box::into_raw` in `write`, once.
+        // SAFETY: `write` made the address by `Box::into_raw`, and the caller takes it once.
         unsafe { Box::from_raw(boxed) }
     }
 
     unsafe fn number(record: *mut u64) -> LaunchId {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a request of this type that has not been taken.
         let boxed = unsafe { Self::peek(record) };
-        // SAFETY: it stays in the record meanwhile.
+        // SAFETY: the box stays in the record meanwhile.
         unsafe { &*boxed }.request.number
     }
 
     unsafe fn run(record: *mut u64, at: Cursors, track: &Track, _stop: u32) -> Cursors {
-        // SAFETY: it begins with a label.
+        // SAFETY: each record in the ring begins with a label.
         let object = unsafe { read_label(record) }.object();
-        // SAFETY: of this type, by the vtable, and run once.
+        // SAFETY: the label's vtable says that the record is of this type; it is run once.
         let request = unsafe { Self::take(record) };
-        // SAFETY: on its object, by its trustee, which has not found that held.
+        // SAFETY: the request is on its object, which the lane has found alive and not held.
         unsafe { begin::<T, F, R>(track.serving(), object, request) };
         Cursors {
             request: at.request.after(Self::STEP),
@@ -163,41 +167,43 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
     }
 
     unsafe fn discard(record: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the record holds a request of this type that has not been taken, as the caller
+        // promises.
         drop(unsafe { Self::take(record) });
     }
 
     unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {
         memory::read(record.wrapping_add(1), 1);
-        // SAFETY: of this type.
+        // SAFETY: `write` has written the slot into the second word of such a record.
         let slot = unsafe { record.wrapping_add(1).cast::<SlotPtr>().read() };
-        // SAFETY: its own slot, once: the closure does not run.
+        // SAFETY: the launch's own slot, completed once: the closure does not run.
         unsafe { SlotResult::<R>::fail(slot, payload) };
     }
 }
 
-/// Has `request` run in a coroutine; fails its slot where there can be none.
+/// Has `request` run in a coroutine. Fails its slot if there can be none.
 ///
 /// # Safety
-/// `object` is an `Object<T>` of the trustee that `serving` is of, alive and not held.
+/// `object` is an `Object<T>` of the trustee that `serving` belongs to, alive and not held.
 unsafe fn begin<T, F, R>(serving: &Serving, object: *mut Header, request: Box<TypedLaunch<T, F, R>>)
 where
     F: FnOnce(&mut T) -> R,
 {
     let slot = request.request.slot;
     let body: Box<dyn LaunchBody + '_> = request;
-    // SAFETY: only the lifetime changes: a launch's closure borrows nothing, by `Client::launch`.
+    // SAFETY: only the lifetime changes. A launch's closure borrows nothing, as its sender
+    // promises.
     let body =
         unsafe { std::mem::transmute::<Box<dyn LaunchBody + '_>, Box<dyn LaunchBody>>(body) };
-    // SAFETY: the caller's duties.
+    // SAFETY: the caller promises that the object is this trustee's, alive and not held.
     if let Err(why) = unsafe { serving.launch(object, body) } {
-        // SAFETY: its own slot, once: it will not run.
+        // SAFETY: the launch's own slot, completed once: the closure will not run.
         unsafe { SlotResult::<R>::fail(slot, Box::new(why)) };
     }
 }
 
 impl Client {
-    /// True while closures that it has launched have not ended.
+    /// Whether closures that this client has launched have not ended.
     pub(super) fn has_launches(&self) -> bool {
         // Acquire: pairs with the Release of `end_launch`.
         self.launched.get() > 0
@@ -205,11 +211,12 @@ impl Client {
     }
 }
 
-/// [`Trust::launch`](crate::Trust::launch): `F`, in a coroutine of the trustee's thread.
+/// A request of [`Trust::launch`](crate::Trust::launch): `F`, in a coroutine of the trustee's
+/// thread.
 pub(crate) struct Launch<F, R>(PhantomData<(F, R)>);
 
 impl<F, R> Launch<F, R> {
-    /// A new launch, counted by its client until it has ended.
+    /// Makes a launch, which its client counts until it has ended.
     fn request(client: &Client, f: F) -> (ApplyFuture<R>, PendingLaunch<F>) {
         let (future, slot) = ApplyFuture::new(&client.thread.pools);
         let parent = client
@@ -240,7 +247,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
         let (future, request) = Self::request(client, f);
         let number = request.number;
         let record = client.request(at, LaunchRecord::<T, F, R>::UNITS);
-        // SAFETY: there is room, by the caller, and the label is of this kind.
+        // SAFETY: the caller has made room for the record at `at`, and the label is of this kind.
         unsafe { LaunchRecord::<T, F, R>::write(record, label, request) };
         (future, number)
     }
@@ -248,7 +255,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
     unsafe fn take_back(client: &Client, at: Position, (future, _): Self::Receipt) -> F {
         future.retract();
         let record = client.request(at, LaunchRecord::<T, F, R>::UNITS);
-        // SAFETY: written at `at` and not executed, by the caller.
+        // SAFETY: the request was written at `at` and never executed, as the caller promises.
         *unsafe { LaunchRecord::<T, F, R>::take(record) }.request.f
     }
 
@@ -261,7 +268,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
         unreachable!("members have no host")
     }
 
-    /// As a mail call that begins the launch.
+    /// Sends a mail call that begins the launch.
     #[cold]
     unsafe fn send_as_call(
         client: &Client,
@@ -277,18 +284,19 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
         let mut request = Some(Box::new(TypedLaunch::<T, F, R>::new(request)));
         let call = |_: &mut T| {
             if let Some(request) = request.take() {
-                // SAFETY: the call runs on its object, which is not held.
+                // SAFETY: the call runs on its object, so it is alive, and the lane defers calls to
+                // held objects.
                 Serving::with_current(|serving| unsafe {
                     begin::<T, F, R>(serving, object, request)
                 });
             }
         };
-        // SAFETY: the caller's duties, which are the same; the call waits.
+        // SAFETY: the caller answers for the object; the call waits, so borrows last.
         match unsafe { client.call::<T, _, ()>(object, call) }.map_err(drop) {
             Ok(Ok(())) => {}
             Ok(Err(payload)) => {
                 discard(request);
-                // SAFETY: its own slot, once: it has not begun.
+                // SAFETY: the launch's own slot, completed once: the closure has not begun.
                 unsafe { SlotResult::<R>::fail(slot, payload) };
             }
             Err(()) => {

@@ -1,8 +1,8 @@
-//! What a [recording](corelay_sync::trace) learns of a client: the batches that it publishes and
-//! how long it waits.
+//! The events of a client in a [recording](corelay_sync::trace): the batches that it publishes and
+//! its waits.
 //!
-//! Called where the client has left its fast path, or is about to wait; without a recording each
-//! is one comparison with a word that nobody writes.
+//! Called after the client has left its fast path, or before it waits. Without a recording each
+//! call is one comparison with a word that nobody writes.
 
 use crate::client::Client;
 use crate::wait_graph::Wait;
@@ -29,17 +29,17 @@ impl Client {
         u64::from(self.trustee.number.get())
     }
 
-    /// The client has been announced.
+    /// Marks that the client has been announced.
     pub(super) fn mark_begin(&self) {
         trace::instant(&BEGINS, self.trustee_number());
     }
 
-    /// The client goes.
+    /// Marks that the client goes.
     pub(super) fn mark_end(&self) {
         trace::instant(&ENDS, self.trustee_number());
     }
 
-    /// Everything before `at` has just been published.
+    /// Marks the publication of everything before `at`.
     #[inline(always)]
     pub(super) fn mark_batch(&self, at: Position) {
         if trace::is_on() {
@@ -53,7 +53,7 @@ impl Client {
         let (heard, count) = self.marked.replace((recording, at.count()));
         let requests = match heard == recording {
             true => at.count().wrapping_sub(count),
-            // Published for the first time in this recording: at most what is in flight.
+            // The first publication of this recording: at most the requests in flight.
             false => self.in_flight(),
         };
         if requests > 0 {
@@ -61,12 +61,12 @@ impl Client {
         }
     }
 
-    /// A single request, that nobody waits for, has just been sent.
+    /// Marks a single request that has been sent.
     pub(super) fn mark_single_request(&self) {
         trace::instant(&BATCH, (1, self.trustee_number()));
     }
 
-    /// As [`wait_until`](Self::wait_until), as a span.
+    /// [`wait_until`](Self::wait_until), marked as a span.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_marked(
@@ -76,7 +76,7 @@ impl Client {
         done: &mut dyn FnMut() -> bool,
     ) {
         if self.is_calling() {
-            // With the call went all that is in the ring.
+            // The call has published everything in the ring.
             self.batch(self.position());
         }
         let in_flight = self.in_flight() + u32::from(self.is_calling());

@@ -1,5 +1,5 @@
-//! The client's side of a channel: issuing. `room.rs` sees to room, `call.rs` to calls that
-//! wait, `reap.rs` to answers.
+//! The client's side of a channel: sending. `room.rs` sees to room, `call.rs` to calls that wait,
+//! `reap.rs` to answers.
 
 pub(crate) mod apply_async;
 pub(crate) mod apply_then;
@@ -42,39 +42,38 @@ use corelay_sync::trace::{self, Mark};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A request was not taken.
+/// The reason for which a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No room, and the caller would not wait or cannot.
+    /// There is no room, and the caller would not wait or cannot.
     Full,
     /// The trustee has been shut down.
     Closed,
 }
 
-/// What a request does when there is no room.
+/// The way of a request that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Wait for room; inside a callback, for the request itself.
+    /// Wait for room. Inside a callback, wait for the request itself.
     Wait,
     /// Give up.
     Try,
-    /// As `Wait`, and leave the panics of callbacks held: the caller's frame is borrowed.
+    /// Wait, and leave the panics of callbacks held: the caller's frame is borrowed.
     Hold,
-    /// Give up, run no callbacks and raise no panics: a trustee sends what its closures have
-    /// asked for.
+    /// Give up, run no callbacks and raise no panics: a trustee sends the requests of its closures.
     Inside,
-    /// As `Inside`, and go beyond the window rather than give up: the trustee ends.
+    /// Like `Inside`, but go beyond the window rather than give up: the trustee ends.
     Last,
 }
 
 impl Patience {
-    /// A trustee sends what its closures have asked for: it must not wait.
+    /// Whether a trustee sends the requests of its closures: it must not wait.
     pub(crate) fn is_trustees(self) -> bool {
         matches!(self, Self::Inside | Self::Last)
     }
 }
 
-/// The place of the next request, and of the one behind it.
+/// The place of the next request, and of the one after it.
 pub(crate) struct Reservation<'a> {
     head: &'a AtomicU64,
     pub(crate) at: Position,
@@ -85,7 +84,7 @@ pub(crate) struct Reservation<'a> {
 /// A client's half of a channel. It stays on its thread, and on lines of its own.
 #[repr(align(128))]
 pub(crate) struct Client {
-    // What every request touches, together.
+    // The fields that every request touches, together.
     channel: *const Channel,
     requests: Cell<View>,
     limit: Cell<Position>,
@@ -102,23 +101,24 @@ pub(crate) struct Client {
     window: u32,
     max_units: u32,
     pub(crate) thread: Rc<ThreadState>,
-    /// The trustee is this thread's own, a member of a flat team.
+    /// Whether the trustee is this thread's own, as a member of a flat team.
     own: bool,
-    /// A call is in the mail line, and its caller waits.
+    /// Whether a call is in the mail line whose caller waits.
     calling: Cell<bool>,
-    /// The trustee had ended before the channel was announced.
+    /// Whether the trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
     owned: Arc<Channel>,
-    /// Counts, where the trustee is observed.
+    /// The client's counters, if the trustee is observed.
     observer: Option<Box<Observer>>,
-    /// Which recording has heard of batches up to which request.
+    /// The number of the recording that has heard of batches, and the request up to which it has.
     marked: Cell<(u32, u32)>,
     /// Closures launched so far.
     launched: Cell<u64>,
 }
 
 impl Client {
-    /// A channel to `trustee`, announced to it; `None` where it has been shut down.
+    /// Makes a channel to `trustee` and announces it. Returns `None` if the trustee has been shut
+    /// down.
     pub(crate) fn connect(trustee: &Arc<Shared>, thread: &Rc<ThreadState>) -> Option<Self> {
         let first = Rings::new(FIRST_UNITS);
         let (requests, answers) = (first.requests, first.answers);
@@ -150,18 +150,19 @@ impl Client {
             marked: Cell::new((trace::number(), origin.count())),
             launched: Cell::new(0),
         };
-        // The trustee gets a count of its own, and gives it back at `detach`.
+        // A count for the trustee, which gives it back at `detach`.
         let announced = Arc::into_raw(Arc::clone(&client.owned));
-        // SAFETY: alive by that count.
+        // SAFETY: the count that was made for the trustee keeps the channel alive.
         let node = unsafe { &raw const (*announced).register };
-        // SAFETY: a node of its own, pushed once.
+        // SAFETY: the node is the channel's own, is pushed once, and lives as long as the trustee's
+        // count.
         if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
             client.join();
             client.mark_begin();
             Some(client)
         } else {
-            // SAFETY: the count from above, which nobody has taken over.
+            // SAFETY: takes back the count made above, which no trustee has taken over.
             drop(unsafe { Arc::from_raw(announced) });
             client.reaper.gone.set(true);
             client.never_announced.set(true);
@@ -171,13 +172,13 @@ impl Client {
 
     #[inline(always)]
     fn channel(&self) -> &Channel {
-        // SAFETY: `owned` keeps it.
+        // SAFETY: `owned` keeps the channel as long as this client.
         unsafe { &*self.channel }
     }
 
     #[inline(always)]
     fn rings(&self) -> &Rings {
-        // SAFETY: the newest rings; freed only with the client.
+        // SAFETY: these are the newest rings, which are freed only with the client.
         unsafe { &*self.rings.get() }
     }
 
@@ -185,20 +186,20 @@ impl Client {
         self.window
     }
 
-    /// The position of the next request. Who writes one asks once: behind the writes the
-    /// compiler would look again where it lies.
+    /// The word with the position of the next request. The writer of a request asks for it once:
+    /// after its writes the compiler would compute the address again.
     #[inline(always)]
     fn head(&self) -> &AtomicU64 {
         &self.channel().head
     }
 
-    /// Where the next request goes. The head is its home: only this side writes it.
+    /// The position of the next request. Kept in the head only, which this side alone writes.
     #[inline(always)]
     fn position(&self) -> Position {
         Position(load_own(self.head()))
     }
 
-    /// There, for a request of so many units.
+    /// The place of the next request, if it takes so many units.
     #[inline(always)]
     fn next_place(&self, label: Label, units: usize) -> Reservation<'_> {
         let head = self.head();
@@ -211,25 +212,25 @@ impl Client {
         }
     }
 
-    /// Where a request of `units` at `at` goes: there is room for it.
+    /// The address for a request of `units` at `at`. There is room for it.
     #[inline(always)]
     fn request(&self, at: Position, units: usize) -> *mut u64 {
         self.rings().touch_request(at.cursor(), units);
         self.requests.get().at(at.cursor())
     }
 
-    /// The record before `next` is written: makes it known by our [head](Self::head). False
-    /// where the trustee has to be roused.
+    /// Advances the [head](Self::head) after the record before `next` has been written. Returns
+    /// false if the trustee has to be roused.
     #[inline(always)]
     fn advance(&self, head: &AtomicU64, next: Position) -> bool {
-        // Release: pairs with the Acquire of `Lane::serve_head` and `Lane::drain`;
-        // publishes the record.
+        // Release: pairs with the Acquire of `Lane::serve_head` and `Lane::drain`; publishes the
+        // record.
         head.store(next.0, Ordering::Release);
         self.trustee.is_awake()
     }
 
-    /// Rouses the trustee. Where it has been shut down without running the request at
-    /// `at`, takes that out of the ring again and returns false.
+    /// Rouses the trustee. If the trustee has ended without running the request at `at`, takes that
+    /// out of the ring again and returns false.
     #[cold]
     fn rouse_or_retract(&self, at: Position) -> bool {
         if self.rouse_or_learn_that_it_is_gone()
@@ -237,13 +238,13 @@ impl Client {
         {
             return true;
         }
-        // Relaxed: nobody reads it any more.
+        // Relaxed: the trustee has ended, so nobody reads it any more.
         self.channel().head.store(at.0, Ordering::Relaxed);
         self.stop_fast_path();
         false
     }
 
-    /// Rouses the trustee; false where it has ended instead, and its last tail is known.
+    /// Rouses the trustee. Returns false if it has ended instead; its last tail is known then.
     #[cold]
     fn rouse_or_learn_that_it_is_gone(&self) -> bool {
         loop {
@@ -259,8 +260,8 @@ impl Client {
         false
     }
 
-    /// Publishes by the mail word what has not been published. Not behind a single request or a
-    /// call that has not been answered: the trustee looks at the head when it has run that.
+    /// Publishes by the mail word everything that is not published yet. Does nothing while a single
+    /// request or a call is unanswered: the trustee looks at the head when it has run that.
     pub(crate) fn flush(&self) {
         let at = self.position();
         let cursor = at.cursor();
@@ -274,9 +275,9 @@ impl Client {
         }
     }
 
-    /// Spins, then yields, then sleeps until `done`. Runs no callbacks. `why` is for a
-    /// recording; `what` is what a launched closure waits for, but for its call, which says so
-    /// itself.
+    /// Waits until `done`: spins, then yields, then sleeps. Runs no callbacks. `why` is for a
+    /// recording. `what` is the wait of a launched closure for the graph; its calls say so
+    /// themselves.
     #[inline(always)]
     fn wait_until(&self, why: &'static Mark, what: Option<Wait>, mut done: impl FnMut() -> bool) {
         if trace::is_on() {
@@ -302,13 +303,14 @@ impl Client {
         }
         let mut backoff = Backoff::new();
         while !done() {
-            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            // Rings before it gives its CPU away: the thread that it waits for may be next on that
+            // CPU.
             if backoff.is_yielding() {
                 self.trustee.ring();
             }
             if backoff.is_spent() {
                 self.channel().sleeper.sleep(None, || {
-                    // Behind the sleeper's barrier: see `Seat::hear`.
+                    // After the sleeper's barrier: see `Bell::hear`.
                     self.trustee.ring();
                     done()
                 });
@@ -320,7 +322,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// Nothing is in flight any more: whoever drops the last reference finishes first.
+    /// Nothing is in flight any more: the owner of the last reference finishes first.
     fn drop(&mut self) {
         self.leave();
         self.mark_end();
@@ -331,13 +333,13 @@ impl Drop for Client {
             return;
         }
         let announced = Arc::into_raw(Arc::clone(&self.owned));
-        // SAFETY: alive by that count.
+        // SAFETY: the count that was made above keeps the channel alive.
         let node = unsafe { &raw const (*announced).detach };
-        // SAFETY: a node of its own, pushed once.
+        // SAFETY: the node is the channel's own, is pushed once, and lives as long as that count.
         if unsafe { self.trustee.inbox.push(node) } {
             self.trustee.rouse_if_needed();
         } else {
-            // SAFETY: the count from above, which nobody has taken over.
+            // SAFETY: takes back the count made above, which no trustee has taken over.
             drop(unsafe { Arc::from_raw(announced) });
         }
     }

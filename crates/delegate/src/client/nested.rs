@@ -1,29 +1,29 @@
 //! Requests made inside delegated closures.
 //!
-//! A closure is a leaf and must not wait, and sending may have to: for room, or for a trustee
-//! that is ending. So `post` and `apply_then` from inside go into a queue of the thread, which
-//! its trustee drains when the closure has ended. It never waits for room there either: what
-//! finds none stays queued while the trustee goes on serving, so trustees that post into each
-//! other's full windows come apart again.
+//! A closure is a leaf and must not wait, and sending may have to: for room, or for a trustee that
+//! is ending. So a `post` or an `apply_then` from inside goes into a queue of the thread, which its
+//! trustee drains when the closure has ended. The trustee never waits for room there either: a
+//! request that finds none stays queued while the trustee goes on serving, so trustees that post
+//! into each other's full windows come apart again.
 //!
-//! The queue is bounded by the window of the request's trustee. Its order is kept: behind a
-//! request without room the others wait too. A request to an object of this very trustee needs
-//! no channel and is run here.
+//! The queue is bounded by the window of the request's trustee. Its order is kept: after a request
+//! without room the others wait too. A request to an object of this very trustee needs no channel
+//! and is run here.
 //!
-//! What is queued holds a handle to its object. A request whose trustee ends before there was
-//! room is dropped unrun.
+//! A queued request holds a handle to its object. If its trustee ends before there was room, it is
+//! dropped unrun.
 //!
-//! **Trustees that end together do end.** One that ends sends the rest of its queue beyond
-//! every window, so it waits for no room. It may have to wait for the end of another one, which
-//! has closed between our look and our request: only that one knows whether it has run it. It
-//! had not closed when we looked, and we had: whoever waits so closed earlier than whom it
-//! waits for, by the barriers of `Trustee::close`, and there is no circle of such.
+//! **Trustees that end together do end.** One that ends sends the rest of its queue beyond every
+//! window, so it waits for no room. It may have to wait for the end of another one, which has
+//! closed between our look and our request: only that one knows whether it has run it. It had not
+//! closed when we looked, and we had. So a trustee that waits this way has closed before the one
+//! that it waits for, by the barriers of `Trustee::close`, and such waits form no ring.
 //!
-//! A hosted trustee that is CLOSING may [open again](crate::trustee::hosted), and so it gets nothing
-//! and loses nothing: one that serves waits until it knows, which it does without the one that waits;
-//! one that is CLOSING itself keeps the request, and one that has closed drops it. What the
-//! destructors of values ask for after that is sent when the trustee has said that it is gone:
-//! it may wait for room then, since no trustee waits for it.
+//! A hosted trustee that is CLOSING may [open again](crate::trustee), so nothing is sent to it and
+//! nothing is lost. A sender that serves waits until the trustee knows, which does not depend on
+//! the sender; one that is CLOSING itself keeps the request, and one that has closed drops it.
+//! Requests that destructors of values make after that are sent when their own trustee has stored
+//! GONE: it may wait for room then, since no trustee waits for it.
 
 use super::connect::{connect, for_each_client};
 use crate::client::kind::Kind;
@@ -40,20 +40,20 @@ use std::collections::VecDeque;
 
 /// A request that waits for its closure to end.
 trait Nested {
-    /// Sends it, or runs it where the object is this thread's own. False where there is no
-    /// room; it is to be asked again then.
+    /// Sends the request, or runs it if the object is this thread's own. Returns false if there is
+    /// no room, to be called again later.
     fn send(&mut self, serving: Option<&Serving>, patience: Patience) -> bool;
 
-    /// The object, where that is one of `serving`'s own and held: it has to wait.
+    /// The object, if it is one of `serving`'s own and held: the request has to wait then.
     fn waits_for(&self, serving: &Serving) -> Option<*mut Header>;
 }
 
-/// A request that waits for its object.
+/// A request that waits for its object to be free.
 struct HeldBack(Box<dyn Nested>);
 
 impl DeferredRequest for HeldBack {
     fn run(&mut self, serving: &Serving) {
-        // One of this trustee's own objects: there is always room.
+        // The object is one of this trustee's own, so there is always room.
         self.0.send(Some(serving), Patience::Inside);
     }
 }
@@ -77,10 +77,10 @@ struct Queued<T, K: Kind<T>> {
     sent: Option<K::Sent>,
 }
 
-/// Queues a request; gives it back where the queue is full or the trustee has ended.
+/// Queues a request. Gives it back if the queue is full or the trustee has ended.
 ///
 /// # Safety
-/// Nothing borrows.
+/// The closures borrow nothing.
 pub(crate) unsafe fn push<T, K: Nests<T>>(
     handle: &Handle<T>,
     sent: K::Sent,
@@ -92,7 +92,7 @@ pub(crate) unsafe fn push<T, K: Nests<T>>(
         handle: handle.clone(),
         sent: Some(sent),
     });
-    // SAFETY: only the lifetime changes, and nothing borrows, by the caller.
+    // SAFETY: only the lifetime changes, and the caller says that the closures borrow nothing.
     let queued = unsafe { std::mem::transmute::<Box<dyn Nested + '_>, Box<dyn Nested>>(queued) };
     QUEUE.with(|queue| queue.borrow_mut().push_back(queued));
     Serving::with_current(|serving| serving.nested.set(true));
@@ -106,7 +106,8 @@ fn room<T>(handle: &Handle<T>) -> Result<(), Refusal> {
         return Err(Refusal::Closed);
     }
     let queued = QUEUE.with(|queue| queue.borrow().len());
-    // What a trustee runs while it is CLOSING has been accepted, and perhaps it can send nothing.
+    // Requests that a trustee runs while it is CLOSING have been accepted, and perhaps it can send
+    // nothing.
     let is_closing = Serving::with_current(|serving| serving.is_closing.get()) == Some(true);
     if queued >= trustee.settings.window as usize && !is_closing {
         return Err(Refusal::Full);
@@ -114,7 +115,7 @@ fn room<T>(handle: &Handle<T>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Sends what has been queued, as far as there is room. Outside of closures.
+/// Sends queued requests, as far as there is room. Called outside of closures.
 #[cold]
 pub(crate) fn drain(serving: &Serving) {
     send_all(Some(serving), Patience::Inside);
@@ -122,20 +123,20 @@ pub(crate) fn drain(serving: &Serving) {
     serving.nested.set(left);
 }
 
-/// As [`drain`], of a trustee that ends: nothing is left.
+/// Sends all queued requests, for a trustee that ends. Nothing is left.
 pub(crate) fn send_last(serving: &Serving) {
     send_all(Some(serving), Patience::Last);
     serving.nested.set(false);
 }
 
-/// The thread's trustee has ended: sends what the destructors of its values have asked for
-/// behind [`send_last`], waiting for room.
+/// Sends the requests that destructors of values made after [`send_last`], waiting for room. The
+/// thread's trustee has ended.
 pub(crate) fn finish() {
     send_all(None, Patience::Hold);
 }
 
 fn send_all(serving: Option<&Serving>, patience: Patience) {
-    // Not borrowed while something is sent: what runs here may queue more.
+    // Not borrowed while something is sent: a request that runs here may queue more.
     while let Some(mut request) = QUEUE.with(|queue| queue.borrow_mut().pop_front()) {
         if let Some(serving) = serving
             && let Some(object) = request.waits_for(serving)
@@ -152,16 +153,15 @@ fn send_all(serving: Option<&Serving>, patience: Patience) {
     }
 }
 
-/// True where there is something to be taken or sent that there was not at the last look: the
-/// thread has been answered, or there is room.
+/// Whether an answer has come to this thread, or room for it, since the last look.
 pub(crate) fn have_others_gone_on() -> bool {
     let mut some = false;
     for_each_client(|client| some |= client.has_gone_on());
     some
 }
 
-/// Takes the answers to what closures have asked for, and runs the callbacks, as leaves: a
-/// trustee that waited in one would not serve.
+/// Takes the answers to requests of closures, and runs the callbacks, as leaves: a trustee that
+/// waited in one would not serve.
 pub(crate) fn take_answers(serving: &Serving) {
     for_each_client(|client| {
         let _leaf = Leaf::enter_callbacks();
@@ -173,14 +173,14 @@ pub(crate) fn take_answers(serving: &Serving) {
     }
 }
 
-/// True where answers are still to come, or room for what is queued.
+/// Whether answers are still to come, or room for what is queued.
 pub(crate) fn waits_for_others(serving: &Serving) -> bool {
     let mut waits = serving.nested.get();
     for_each_client(|client| waits |= client.has_callbacks());
     waits
 }
 
-/// Drops a request that will not run, or what it has left, as a leaf: a member is perhaps serving.
+/// Drops a request that will not run, or its remains, as a leaf: a member is perhaps serving.
 pub(crate) fn discard<Q>(request: Q) {
     let _leaf = Leaf::enter_discarded();
     crate::context::discard::discard(request);
@@ -198,7 +198,8 @@ impl<T, K: Nests<T>> Nested for Queued<T, K> {
             return true;
         };
         if let Some(serving) = own(&self.handle, serving) {
-            // SAFETY: ours; the handle keeps the object, and no closure runs.
+            // SAFETY: the object is the thread's own, its handle keeps it alive, and no closure
+            // runs.
             unsafe { K::run_here(serving, self.handle.header(), sent) };
             return true;
         }
@@ -232,7 +233,8 @@ fn send<T, K: Nests<T>>(
     sent: K::Sent,
     patience: Patience,
 ) -> Result<(), (Refusal, K::Sent)> {
-    // Where nobody may wait, a trustee that has closed gets nothing: see the module's page.
+    // From a thread that may not wait, a trustee that has closed gets nothing: see the module's
+    // page.
     let trustee = handle.trustee();
     if patience == Patience::Inside && trustee.is_closing() {
         if Serving::with_current(|serving| serving.is_closing.get()) == Some(true) {
@@ -245,7 +247,8 @@ fn send<T, K: Nests<T>>(
         return Err((Refusal::Closed, sent));
     }
     match connect(trustee) {
-        // SAFETY: the handle keeps the object; nothing borrows, by `push`.
+        // SAFETY: the handle keeps the object; the closures borrow nothing, as the caller of `push`
+        // promises.
         Ok(client) => unsafe { client.send::<T, K>(handle.header(), sent, patience) },
         Err(_) => Err((Refusal::Closed, sent)),
     }

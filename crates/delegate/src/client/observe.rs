@@ -1,8 +1,7 @@
-//! What a client lets reports know: that it is there, and what it counts where its trustee is
-//! observed.
+//! The client's news for reports: that it is there, and its counts if its trustee is observed.
 //!
-//! Called where the client has left its fast path; where the trustee is not observed, each is
-//! one comparison.
+//! Called after the client has left its fast path. If the trustee is not observed, each call is one
+//! comparison.
 
 use crate::client::Client;
 use crate::observe::counts::Observer;
@@ -12,7 +11,7 @@ use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 
 impl Client {
-    /// Reports know of this client from now on.
+    /// Lists this client for reports.
     pub(super) fn join(&self) {
         self.tell_queues();
         let counts = self.observer.as_deref().map(Observer::counts);
@@ -20,18 +19,18 @@ impl Client {
         self.trustee.roster.join(client);
     }
 
-    /// And no more. Before the channel goes.
+    /// Takes this client off the list. Called before the channel goes.
     pub(super) fn leave(&self) {
         self.trustee.roster.leave(Arc::as_ptr(&self.owned));
     }
 
-    /// It is called otherwise.
+    /// Gives this client another name.
     pub(crate) fn rename(&self, name: &Name) {
         let roster = &self.trustee.roster;
         roster.rename(Arc::as_ptr(&self.owned), name);
     }
 
-    /// Its queues lie somewhere else now.
+    /// Notes the addresses of the client's queues after they have changed.
     pub(super) fn tell_queues(&self) {
         if let Some(observer) = &self.observer {
             let (rings, start) = (self.rings(), 0);
@@ -43,7 +42,8 @@ impl Client {
         }
     }
 
-    /// A request with an answer is about to go: to that place in the ring, or alone.
+    /// Notes a request with an answer that is about to go: to `at` in the ring, or as a single
+    /// request.
     #[inline(always)]
     pub(super) fn observe_request(&self, at: Option<Position>) {
         if let Some(observer) = &self.observer {
@@ -51,21 +51,21 @@ impl Client {
         }
     }
 
-    /// A request has found no room, although the answers have been taken.
+    /// Counts a request that has found no room, although the answers have been taken.
     pub(super) fn observe_failed_pop(&self) {
         if let Some(observer) = &self.observer {
             observer.count_failed_pop();
         }
     }
 
-    /// A wait is going to take longer.
+    /// Counts a wait that is going to take longer.
     pub(super) fn observe_wait(&self) {
         if let Some(observer) = &self.observer {
             observer.count_wait();
         }
     }
 
-    /// The client has looked for the answer of a single request, and it was not there.
+    /// Counts a look for the answer of a single request that was not there.
     #[inline(always)]
     pub(super) fn observe_poll_in_vain(&self) {
         if let Some(observer) = &self.observer
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// The client is about to take the answers that are there.
+    /// Counts a look for answers, before the client takes those that are there.
     #[inline(always)]
     pub(super) fn observe_poll(&self) {
         if let Some(observer) = &self.observer {
@@ -112,7 +112,7 @@ mod tests {
         let client = t.client("test");
         let known = || {
             let counts = client.observer.as_deref().expect("observed").counts();
-            // Relaxed: our own.
+            // Relaxed: this thread's own.
             [0, 1, 2].map(|queue: usize| counts.queues[queue].load(super::Ordering::Relaxed))
         };
         let actual = || {

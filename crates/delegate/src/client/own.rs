@@ -1,11 +1,11 @@
-//! Requests of a member to objects of its own, where its policy runs them at once, and calls.
+//! Requests of a member to objects of its own, if its policy runs them at once, and calls.
 //!
 //! They go through no ring: closure, then callback, then back to the caller. The client that a
-//! member is to itself never gets a fast path then, and finds out here. What it has put into
-//! its ring earlier, when the policy said otherwise, goes first.
+//! member is to itself never gets a fast path then, and its requests come here. Requests that it
+//! has put into its ring earlier, when the policy said otherwise, go first.
 //!
-//! A callback is not started by another one, so that recursion does not grow: inside a
-//! callback it is left over, as where a window is full.
+//! A callback is not started by another one, so that recursion does not grow: inside a callback it
+//! is left to run later, as when a window is full.
 
 use super::{Client, nested};
 use crate::context::member::{serve_once, with_duty};
@@ -18,21 +18,21 @@ use std::any::Any;
 type Payload = Box<dyn Any + Send>;
 
 impl Client {
-    /// True where the next request is to be run at once. Only for an
-    /// [own](Self::is_own) client.
+    /// Whether the next request is to be run at once. Only for an [own](Self::is_own) client.
     #[inline]
     pub(crate) fn runs_at_once(&self) -> bool {
         with_duty(|duty| duty.policy.is_direct()) == Some(true) && self.calls_at_once()
     }
 
-    /// True where the next call, which would wait, can be run at once instead, whatever the
-    /// policy says. Only for an [own](Self::is_own) client.
+    /// Whether the next call, which would wait, can be run at once instead, under any policy. Only
+    /// for an [own](Self::is_own) client.
     #[inline]
     pub(crate) fn calls_at_once(&self) -> bool {
         with_duty(|_| !in_leaf()) == Some(true) && (self.is_quiet() || self.settle_own())
     }
 
-    /// Runs what lies in the ring, and the callbacks; false where not all of it could.
+    /// Runs the requests that lie in the ring, and their callbacks. Returns false if not all of
+    /// them could run.
     #[cold]
     fn settle_own(&self) -> bool {
         if self.thread.in_callback() {
@@ -48,7 +48,7 @@ impl Client {
     /// Runs `f`.
     ///
     /// # Safety
-    /// [`runs_at_once`](Self::runs_at_once) has said so; `object` is an `Object<T>` of this
+    /// [`runs_at_once`](Self::runs_at_once) has returned true; `object` is an `Object<T>` of this
     /// thread's member, alive while this runs.
     #[inline]
     pub(crate) unsafe fn run_own<T, F, R>(&self, object: *mut Header, f: F) -> Result<R, Payload>
@@ -57,7 +57,8 @@ impl Client {
     {
         with_duty(|duty| duty.runs_own());
         let ran = Serving::with_current(|serving| {
-            // SAFETY: the caller's duties; no closure runs, as `runs_at_once` has seen.
+            // SAFETY: the caller answers for the object; no closure runs, as `runs_at_once` has
+            // seen.
             let result = unsafe { serving.run_here::<T, F, R>(object, f) };
             if serving.nested.get() {
                 nested::drain(serving);
@@ -67,8 +68,8 @@ impl Client {
         ran.expect("a member is a trustee")
     }
 
-    /// Goes on with the panic of a callback that a request to this thread itself has run, its own
-    /// or, to [clear its way](Self::settle_own), another one's.
+    /// Resumes the panic of a callback that ran inside a request to this thread itself: the
+    /// request's own callback or, when it [cleared its way](Self::settle_own), another one.
     #[inline]
     pub(crate) fn raise_own(&self) {
         if self.thread.has_held() {

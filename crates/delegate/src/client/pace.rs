@@ -1,9 +1,9 @@
-//! How many requests a client puts together before it publishes them.
+//! The number of requests that a client puts together before it publishes them.
 //!
-//! A busy client publishes three times a window: each publication costs the trustee a line.
-//! A slow one publishes each request at once, and looks at its answers each time. Which
-//! of the two it is shows in the time that its own work takes between two publications: not
-//! what it waits for room, or serves others meanwhile.
+//! A busy client publishes three times a window, since each publication costs the trustee a line. A
+//! slow one publishes each request at once, and looks at its answers each time. The time that its
+//! own work takes between two publications tells the two apart: waits for room, and serving others,
+//! are not counted.
 
 use std::cell::Cell;
 
@@ -22,8 +22,7 @@ const SLOW: u64 = 800;
 const SLOW: u64 = 20;
 
 impl Pace {
-    /// How many requests go together now, if it was `every` last time and `limit` is the
-    /// limit.
+    /// The number of requests that go together now, after `every` last time. At most `limit`.
     pub(super) fn next(&self, every: u32, limit: u32) -> u32 {
         let elapsed = clock().wrapping_sub(self.since.get());
         if elapsed > SLOW * u64::from(every) {
@@ -33,13 +32,13 @@ impl Pace {
         }
     }
 
-    /// The client goes on.
+    /// Notes that the client goes on.
     pub(super) fn restart(&self) {
         self.since.set(clock());
     }
 }
 
-/// Some counter that advances with time. A wrong reading costs speed only.
+/// A counter that advances with time. A wrong reading costs speed only.
 #[cfg(all(
     target_arch = "x86_64",
     not(any(corelay_loom, corelay_shuttle, corelay_lines))
@@ -60,8 +59,8 @@ fn clock() -> u64 {
     now
 }
 
-/// In the models every client is busy, so that the live tail is explored; where lines are
-/// counted there is no time.
+/// The models have no time: every client is busy, so that the live tail is explored. Builds that
+/// count lines have none either.
 #[cfg(any(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     corelay_loom,

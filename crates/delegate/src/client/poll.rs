@@ -1,4 +1,4 @@
-//! What a client thread does besides making requests: poll, barrier, and leave.
+//! The calls of a client thread besides its requests: poll, barrier, and leaving.
 
 use super::connect::for_each_client;
 use crate::client::Client;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// A call of [`barrier`], with the callbacks that it runs.
 static BARRIER: Mark = Mark::new("barrier");
 
-/// Runs the callbacks of what has been answered to this thread; does not wait. On a member of
-/// a flat team it serves too.
+/// Runs the callbacks of requests of this thread that have been answered. Does not wait. On a
+/// member of a flat team it serves too.
 ///
 /// ```
 /// # use corelay_delegate::{Trustees, poll};
@@ -31,7 +31,7 @@ static BARRIER: Mark = Mark::new("barrier");
 /// ```
 ///
 /// # Panics
-/// Inside a delegated closure or a callback. With the panic of a callback, after all that
+/// Inside a delegated closure or a callback. With the panic of a callback, after all callbacks that
 /// could run have run.
 #[track_caller]
 pub fn poll() {
@@ -45,8 +45,8 @@ pub fn poll() {
     state.raise_held();
 }
 
-/// Waits until everything that this thread asked for is done and its callbacks have run,
-/// also what those asked for.
+/// Waits until every request of this thread is done and its callbacks have run, including the
+/// requests that callbacks make.
 ///
 /// ```
 /// # use corelay_delegate::{Trustees, barrier};
@@ -61,11 +61,12 @@ pub fn poll() {
 /// ```
 ///
 /// # Errors
-/// Requests without an answer that panicked, reached a poisoned object or were refused as part of a
-/// ring of launched closures, since the last barrier: how many, and the first one's payload.
+/// Requests without an answer have failed since the last barrier: they panicked, reached a poisoned
+/// object or were refused as part of a ring of launched closures. The error has their number and
+/// the first one's payload.
 ///
 /// # Panics
-/// Inside a delegated closure or a callback. With the panic of a callback, after all have
+/// Inside a delegated closure or a callback. With the panic of a callback, after all callbacks have
 /// run.
 #[track_caller]
 pub fn barrier() -> Result<(), BarrierError> {
@@ -90,8 +91,8 @@ pub fn barrier() -> Result<(), BarrierError> {
     error.map_or(Ok(()), Err)
 }
 
-/// Waits until everything that this thread asked for is done, as [`barrier`] does; failures
-/// that nobody has asked about are dropped.
+/// Waits until every request of this thread is done, as [`barrier`] does, and drops the failures
+/// that nobody has asked about.
 pub(crate) fn finish_clients() {
     let Some(state) = thread::state() else { return };
     finish_all(&state, |_| ());
@@ -101,7 +102,8 @@ pub(crate) fn finish_clients() {
 }
 
 fn finish_all(state: &ThreadState, mut orphan_ends: impl FnMut(&dyn KeptClient)) {
-    // Callbacks on one client may ask another for something: until nobody has anything.
+    // Callbacks on one client may make requests on another, so this goes on until no client has
+    // anything.
     loop {
         let mut idle = true;
         for_each_client(|client| {
@@ -134,13 +136,13 @@ fn refuse(call: &str) {
 /// Ends this thread's time as a client when it is dropped: waits for its answers, runs its
 /// callbacks, and gives its channels back.
 ///
-/// A thread does the same at its end, by a thread-local destructor. But
-/// `std::thread::scope` does not wait for those: hold a guard in each scoped thread whose
-/// callbacks must have run when the scope ends (the thesis's barrier before the join).
+/// A thread does the same at its end, by a thread-local destructor. But `std::thread::scope` does
+/// not wait for those: hold a guard in each scoped thread whose callbacks must have run when the
+/// scope ends (the thesis's barrier before the join).
 ///
-/// Panics of callbacks that only now run, and failures that no [`barrier`] has asked for, are
-/// dropped: call [`barrier`] before to hear of them. Dropped inside a callback, a delegated closure or
-/// a destructor that corelay runs, a guard does nothing.
+/// Panics of callbacks that run only then, and failures that no [`barrier`] has reported, are
+/// dropped: call [`barrier`] before to learn of them. Dropped inside a callback, a delegated
+/// closure or a destructor that corelay runs, a guard does nothing.
 ///
 /// ```
 /// # use corelay_delegate::{ClientGuard, Trustees};
@@ -172,9 +174,9 @@ impl ClientGuard {
 }
 
 impl ClientGuard {
-    /// A guard for the calling thread, which as a client has that name from now on: shown by
-    /// [`Trustees::report`](crate::Trustees::report). Without, it has the thread's own. The
-    /// name outlives the guard.
+    /// A guard for the calling thread, which as a client has that name from now on:
+    /// [`Trustees::report`](crate::Trustees::report) shows it. Without a guard's name a client has
+    /// its thread's. The name outlives the guard.
     ///
     /// ```
     /// # use corelay_delegate::{ClientGuard, Trustees};

@@ -14,8 +14,8 @@ use corelay_sync::{prefetch_read, trace};
 use std::any::Any;
 
 impl Client {
-    /// Takes all answers there are and runs their callbacks, and those that callbacks have
-    /// left to be run. Panics of callbacks are held by the thread.
+    /// Takes all answers that are there and runs their callbacks, and those that callbacks have
+    /// left to run. The thread holds panics of callbacks.
     pub(crate) fn reap(&self) {
         self.observe_poll();
         let _in_callback = self.thread.enter_callbacks();
@@ -27,7 +27,7 @@ impl Client {
         }
     }
 
-    /// Publishes what has been issued, and reaps where there is something to.
+    /// Publishes the requests that have been sent, and reaps if there may be something to.
     pub(crate) fn catch_up(&self) {
         let _call = self.thread.enter_call();
         self.flush();
@@ -41,14 +41,14 @@ impl Client {
         }
     }
 
-    /// True where an answer may be waiting to be reaped.
+    /// Whether an answer may be waiting to be reaped.
     #[inline(always)]
     pub(crate) fn has_callbacks(&self) -> bool {
         !self.reaper.callbacks.is_empty(self.reaper.reaped()) || self.thread.has_left_callbacks()
     }
 
-    /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
-    /// are stored before a callback runs.
+    /// Reaps up to the tail. A callback's panic unwinds out of this with everything in order:
+    /// cursors are stored before a callback runs.
     fn reap_all(&self) {
         if !self.reap_single_request() {
             return;
@@ -63,7 +63,8 @@ impl Client {
         } else {
             self.reap_to::<true>(before, tail);
             if tail == self.position() {
-                // All is executed, so no later request is among the faults counted.
+                // All is executed, so the faults counted are those of requests that have been
+                // reaped.
                 self.reaper.faults_seen.set(faults);
             }
         }
@@ -72,7 +73,7 @@ impl Client {
     #[inline(always)]
     fn reap_to<const FAULTS: bool>(&self, before: Position, tail: Position) {
         let mut reaped = self.reaper.reaped();
-        // Answers of the whole batch at once: they lie in the trustee's cache.
+        // Fetches the answers of the whole batch at once: they lie in the trustee's cache.
         let answers = tail.count().wrapping_sub(before.count()).min(256);
         for unit in (0..answers).step_by(8) {
             prefetch_read(
@@ -89,7 +90,8 @@ impl Client {
                 // SAFETY: an entry begins here; its second word is the position.
                 let at = Position(unsafe { entry.wrapping_add(1).read() });
                 let record = self.reaper.rings().requests.at(at.cursor());
-                // SAFETY: executed, so the record is ours again, its label still there.
+                // SAFETY: the tail has passed the request, so the record is the client's again, its
+                // label still there.
                 let label = unsafe { read_label(record) };
                 check = if label == Label::FAULTED {
                     FaultCheck::FirstFaulted
@@ -97,21 +99,22 @@ impl Client {
                     FaultCheck::FirstWell
                 };
             }
-            // SAFETY: the first word of an entry.
+            // SAFETY: an entry begins here, and its first word is its reap function.
             let reap = unsafe { entry.cast::<Reap>().read() };
-            // SAFETY: the oldest entry, executed.
+            // SAFETY: the entry is the oldest, of the reap function's type, and the tail has passed
+            // its request.
             reaped = unsafe { reap(&self.reaper, reaped, tail, check) };
         }
     }
 
-    /// True where everything issued has been executed and reaped, by the last look, but for closures
-    /// that it has launched.
+    /// Whether every request sent has been executed and reaped, going by the last look. Closures
+    /// that the client has launched are not counted.
     fn is_answered(&self) -> bool {
         if self.single_request.is_pending() {
             return false;
         }
         let tail = self.reaper.tail();
-        // Behind the tail of a trustee that has ended lies at most a jump.
+        // After the tail of a trustee that has ended lies at most a record of ring growth.
         let gone = self.reaper.gone.get();
         let reaped = match self.reaper.oldest_callback() {
             None => true,
@@ -120,13 +123,13 @@ impl Client {
         reaped && (gone || tail == self.position()) && !self.thread.has_left_callbacks()
     }
 
-    /// Waits until everything issued has been executed and its callbacks have run, and the closures
-    /// that it has launched have ended. Panics of callbacks are held by the thread.
+    /// Waits until every request sent has been executed, its callback has run, and the closures
+    /// that the client has launched have ended. The thread holds panics of callbacks.
     pub(crate) fn finish(&self) {
         self.finish_until(|| self.is_answered() && !self.has_launches());
     }
 
-    /// Does what [`finish`](Self::finish) does, but lets launched closures run on.
+    /// Like [`finish`](Self::finish), but lets launched closures run on.
     pub(crate) fn finish_requests(&self) {
         self.finish_until(|| self.is_answered());
     }
@@ -144,14 +147,14 @@ impl Client {
         }
     }
 
-    /// True where nothing is in flight: nothing would be lost if the client went away.
+    /// Whether nothing is in flight, so that nothing would be lost if the client went away.
     pub(crate) fn is_idle(&self) -> bool {
         self.reaper.look(self.channel());
         self.is_answered() && !self.has_launches()
     }
 
-    /// Whether there is something to reap, or the tail has moved since the last look: what
-    /// [`await_progress`](Self::await_progress) waits for.
+    /// Whether there is something to reap, or the tail has moved since the last look: the condition
+    /// that [`await_progress`](Self::await_progress) waits for.
     pub(crate) fn has_gone_on(&self) -> bool {
         if self.thread.has_left_callbacks() {
             return true;
@@ -189,24 +192,24 @@ impl Client {
         });
     }
 
-    /// A request in the mail line that nobody waits for went wrong. The next barrier says so;
-    /// first of all where `is_first`, although others may have been kept earlier.
+    /// Reports the failure of a request in the mail line without a waiting caller to the next
+    /// barrier. If `is_first`, it goes before failures that were kept earlier.
     pub(super) fn report_own_fault(&self, payload: Box<dyn Any + Send>, is_first: bool) {
         discard(self.channel().keep_fault(payload, is_first));
         let reported = self.reaper.faults_reported.get();
         self.reaper.faults_reported.set(reported.wrapping_sub(1));
     }
 
-    /// True where the next barrier has something to report.
+    /// Whether the next barrier has something to report.
     pub(crate) fn has_faults(&self) -> bool {
-        // Relaxed: called after the tail has been acquired.
+        // Relaxed: the caller has acquired the tail.
         let faults = self.channel().tail.faults.load(Ordering::Relaxed);
         self.reaper.faults_reported.get() != faults
     }
 
-    /// What has gone wrong since it was last asked.
+    /// Takes the failures since the last call.
     pub(crate) fn take_faults(&self) -> Option<BarrierError> {
-        // Relaxed: called after the tail has been acquired.
+        // Relaxed: the caller has acquired the tail.
         let faults = self.channel().tail.faults.load(Ordering::Relaxed);
         if self.reaper.faults_reported.replace(faults) == faults {
             return None;

@@ -1,13 +1,13 @@
 //! Room for requests: in the ring, in the window, in the queue of callbacks.
 //!
-//! The client stands at `position`; everything before `free_from` may be used again. A request
-//! is done with when it has been executed and, if it has a callback, that has been taken out.
+//! The next request goes to `position`; everything before `free_from` may be used again. A request
+//! is done with when it has been executed and its callback, if it has one, has been taken out.
 //!
-//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at the
-//! end of the room, whichever comes first. For requests that have callbacks there is a limit
-//! of their own, within that one: up to it there is room in the queue for
-//! [usual](super::callbacks) ones, so that they do not look either. Everything else, reaping and
-//! waiting too, happens in [`make_room`](Client::make_room).
+//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at the end
+//! of the room, whichever comes first. Requests with callbacks have a limit of their own, within
+//! that one: up to it there is room in the queue for [usual](crate::request::callbacks) ones, so
+//! that they do not look either. Everything else, reaping and waiting too, happens in
+//! [`make_room`](Client::make_room).
 
 use crate::client::mark;
 use crate::client::{Client, Patience};
@@ -19,29 +19,29 @@ use crate::wire::ring::{GROWTH_UNITS, Rings, SPARE};
 use crate::wire::word::{Position, is_past};
 use corelay_sync::prefetch_write;
 
-/// The most requests between two publications of a busy client. It matters in windows of more
-/// than three times as many: 200 were a tenth faster in one of 1,024, and are answered later.
+/// The most requests between two publications of a busy client. It matters in windows of more than
+/// three times as many: 200 were a tenth faster in one of 1,024, and are answered later.
 const PUBLISH_EVERY: u32 = 128;
 
-/// The most in such a window. Three publications to a window: one is written, one travels, one is
-/// executed (four and two were slower). But two requests together even in the smallest windows,
-/// where there are enough of them.
+/// The most requests between two publications in a window of that size. Three publications to a
+/// window: one is written, one travels, one is executed (four and two were slower). But at least
+/// two requests together, even in the smallest windows, which have enough of them.
 pub(crate) fn largest_batch(window: u32) -> u32 {
     PUBLISH_EVERY.min(window / 3).max(2)
 }
 
-/// Whether a request finds room.
+/// The outcome of a search for room.
 pub(super) enum Room {
-    /// Write the request; publish the mail behind it.
+    /// There is room. Write the request and publish the mail after it.
     Here,
-    /// There is none, and none can be made in a callback.
+    /// There is no room, and none can be made in a callback.
     NotInCallback,
-    /// There is none.
+    /// There is no room.
     None,
 }
 
 impl Client {
-    /// Everything before it may be used again.
+    /// The position before which everything may be used again.
     fn free_from(&self) -> Position {
         let tail = self.reaper.tail();
         match self.reaper.oldest_callback() {
@@ -56,7 +56,7 @@ impl Client {
         at.wrapping_sub(self.free_from().cursor()) as usize
     }
 
-    /// Requests in flight, by what is known of the tail.
+    /// Requests in flight, going by the tail as last seen.
     pub(super) fn in_flight(&self) -> u32 {
         let in_ring = self
             .position()
@@ -65,19 +65,19 @@ impl Client {
         in_ring + u32::from(self.single_request.is_pending())
     }
 
-    /// True where the trustee is this thread's own.
+    /// Whether the trustee is this thread's own.
     #[inline(always)]
     pub(super) fn is_own(&self) -> bool {
         self.own
     }
 
-    /// True while a caller waits for the call in the mail line: on a member, which serves
-    /// meanwhile, closures may ask for something.
+    /// Whether a caller waits for a call in the mail line. A member serves meanwhile, so closures
+    /// may make requests.
     pub(super) fn is_calling(&self) -> bool {
         self.calling.get()
     }
 
-    /// True where nothing is in flight, by what is known of the tail.
+    /// Whether nothing is in flight, going by the tail as last seen.
     #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
         self.reaper.tail() == self.position()
@@ -86,13 +86,13 @@ impl Client {
             && !self.calling.get()
     }
 
-    /// True where the client makes its requests so far apart that each is published at once.
+    /// Whether the client makes its requests so far apart that each is published at once.
     #[inline(always)]
     pub(super) fn is_slow(&self) -> bool {
         self.publish_every.get() == 1
     }
 
-    /// Room for a request of `units`, after growing if that is allowed.
+    /// Whether there is room for a request of `units`. Grows the rings for it if that is allowed.
     fn has_room(&self, units: usize) -> bool {
         loop {
             if self.in_flight() >= self.window || !self.reaper.callbacks.has_room(0) {
@@ -103,9 +103,9 @@ impl Client {
             if used + units + SPARE <= have {
                 return true;
             }
-            // Not for the last eighth of the window: twice the memory would be cycled
-            // through the caches for it. But rings that are too small for the request even
-            // when empty grow beyond any limit: a bound on memory must not become a hang.
+            // Rings do not grow for the last eighth of the window: twice the memory would be cycled
+            // through the caches for it. But rings that are too small for the request even when
+            // empty grow beyond any limit: a bound on memory must not become a hang.
             let worth = self.in_flight() < self.window - self.window / 8;
             let allowed = worth && have < self.max_units as usize;
             let too_small = units + SPARE > have;
@@ -116,13 +116,13 @@ impl Client {
         }
     }
 
-    /// The fast path has ended: reaps, publishes, grows, waits; sets the limits anew.
-    /// Panics of callbacks are held until the request has been accepted.
+    /// Makes room after the fast path has ended: reaps, publishes, grows, waits; sets the limits
+    /// anew. Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, has_callback: bool, patience: Patience) -> Room {
         let made = self.publish_every.get();
         self.publish_every
             .set(self.pace.next(made, largest_batch(self.window)));
-        // Callbacks of as many as are put together.
+        // Room for the callbacks of the next batch.
         let callbacks = if has_callback {
             self.publish_every.get()
         } else {
@@ -135,7 +135,7 @@ impl Client {
         if self.thread.in_callback() || patience.is_trustees() {
             self.reaper.look(self.channel());
             if !self.thread.in_callback() {
-                // A trustee has no other occasion to.
+                // A trustee's requests have no other occasion to.
                 self.move_callbacks(callbacks);
             }
             if !self.has_room(units) {
@@ -172,7 +172,7 @@ impl Client {
         Room::Here
     }
 
-    /// Room for a request of `units` beyond the window. Not while callbacks run.
+    /// Makes room for a request of `units` beyond the window. Not called while callbacks run.
     fn exceed_window(&self, units: usize) {
         self.move_callbacks(0);
         while self.used() + units + SPARE > self.requests.get().units() as usize {
@@ -181,7 +181,8 @@ impl Client {
         }
     }
 
-    /// Room in the queue for the usual callbacks of so many requests, and for any one.
+    /// Makes room in the queue for the usual callbacks of so many requests, and for one of any
+    /// length.
     fn move_callbacks(&self, requests: u32) {
         let before = self.reaper.callbacks.at(0);
         let moved = self
@@ -194,23 +195,24 @@ impl Client {
         }
     }
 
-    /// No fast path before [`make_room`](Self::make_room) has been asked.
+    /// Ends the fast path: the next request calls [`make_room`](Self::make_room).
     pub(crate) fn stop_fast_path(&self) {
         self.limit.set(self.position());
         self.callback_limit.set(self.position());
     }
 
-    /// True where the fast path ends before the request that `next` lies behind.
+    /// Whether the fast path ends before the request that ends at `next`.
     #[inline(always)]
     pub(super) fn is_limited(&self, next: Position) -> bool {
         next.exceeds(self.limit.get())
     }
 
-    /// The same of a request whose callback takes `entry` units in the queue.
+    /// Whether the fast path ends before the request that ends at `next`, if its callback takes
+    /// `entry` units in the queue.
     #[inline(always)]
     pub(super) fn is_callback_limited(&self, next: Position, entry: usize) -> bool {
         let limit = self.callback_limit.get();
-        // What goes before the limit behind this one is to find its room as well.
+        // Later requests up to the limit are to find room for their callbacks as well.
         next.exceeds(limit)
             || entry > USUAL as usize
                 && !self
@@ -219,8 +221,8 @@ impl Client {
                     .has_room(limit.count().wrapping_sub(next.count()))
     }
 
-    /// Lets the fast path go on behind the next request, of `units`, until it is time to
-    /// publish, or the window or the room might end. There is room for any callback.
+    /// Sets the limits after the next request, of `units`: the fast path goes on until it is time
+    /// to publish, or the window or the room might end. There is room for any callback.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
         let requests = (self.window - self.in_flight()).min(self.publish_every.get());
@@ -232,14 +234,14 @@ impl Client {
         let callbacks = self.reaper.callbacks.room() + 1;
         self.callback_limit.set(limit(requests.min(callbacks)));
         let ahead = (units as u32 * requests).min(left);
-        // The next batch's lines, taken back from the trustee all at once.
+        // Fetches the next batch's lines back from the trustee, all at once.
         for unit in (8..=ahead).step_by(8) {
             prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
         }
         self.pace.restart();
     }
 
-    /// Goes over to rings of twice the size, by a request that tells the trustee.
+    /// Goes over to rings of twice the size, by a record that tells the trustee.
     fn grow(&self) {
         let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
         let at = self.position();
@@ -247,18 +249,18 @@ impl Client {
         // SAFETY: SPARE units are kept free for this record.
         unsafe { ring_growth::write_request(self.requests.get().at(at.cursor()), larger) };
         let entry = self.reaper.callbacks.push(ring_growth::CALLBACK_UNITS);
-        // SAFETY: checked by `has_room`.
+        // SAFETY: `has_room` has found room in the queue for an entry of any length.
         unsafe { ring_growth::write_callback(entry, at, larger) };
         self.reaper.add(larger);
         self.rings.set(larger);
         self.requests.set(self.rings().requests);
         self.tell_queues();
         if !self.advance(self.head(), at.after(ring_growth::STEP)) {
-            // Closed or not: where the jump will not be run, the request that follows will
-            // be refused.
+            // Closed or not: if the record will not be run, the request that follows will be
+            // refused.
             self.rouse_or_learn_that_it_is_gone();
         }
-        // Limits that a callback has set meanwhile know nothing of the jump.
+        // Limits that a callback has set meanwhile do not count the record.
         self.stop_fast_path();
     }
 }

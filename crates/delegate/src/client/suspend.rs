@@ -1,18 +1,19 @@
-//! A call that suspends its caller: on a coroutine, where others run meanwhile.
+//! A call that suspends its caller, a coroutine, while others run on its thread.
 //!
-//! The mail line holds one mail call, and the others on this thread want to call too, so the
-//! call goes into the ring, and is published with theirs:
+//! The mail line holds one mail call, and the others on this thread want to call too, so the call
+//! goes into the ring, and is published with theirs:
 //!
 //! ```text
 //!   [label][frame][captures …]     ──►  trustee
 //!   [answer]                       ◄──          reaped: into the frame, whose point is set
 //! ```
 //! Closure and result of a few words travel by value, so that no line of the caller's stack does;
-//! larger ones stay in its [`SuspendedFrame`], which it does not leave before its point is set. What goes
-//! wrong is written there by the trustee. Answers are taken by the thread that has asked, whose
-//! coroutines wait, so waking one up takes no more than putting it among those that are ready.
+//! larger ones stay in its [`SuspendedFrame`], which the caller does not leave before its point is
+//! set. The trustee writes a fault there. The thread that has sent the call takes its answer, and
+//! its coroutines are those that wait, so waking one up takes no more than putting it among those
+//! that are ready.
 //!
-//! Behind the wait nothing of the client is touched: the coroutine may be on another thread.
+//! After the wait the coroutine touches nothing of the client: it may be on another thread.
 
 use crate::client::connect::lookup;
 use crate::client::kind::Kind;
@@ -39,29 +40,30 @@ use std::mem::MaybeUninit;
 
 type Answer<R> = Result<R, Box<dyn Any + Send>>;
 
-/// Units of requests that are put together before they are published: some twenty. The trustee is to
-/// begin before the last coroutine has stopped, so that the first answer is there by then.
+/// Units of requests that are put together before they are published: some twenty. The trustee is
+/// to begin before the last coroutine has stopped, so that the first answer is there by then.
 const PUBLISH_UNITS: u32 = 48;
 
-/// What the caller keeps while it waits. The trustee writes `fault` or, where it does not travel,
-/// `result`; the client `result` and, at the end, `point`.
+/// The part of a call that stays with its caller while it waits. The trustee writes `fault` or, if
+/// it does not travel, `result`; the client writes `result` and, at the end, sets `point`.
 struct SuspendedFrame<F, R> {
     point: SuspensionPoint,
     fault: Cell<Option<Box<dyn Any + Send>>>,
     result: UnsafeCell<MaybeUninit<R>>,
-    /// Where it does not travel.
+    /// The closure, if it does not travel.
     f: UnsafeCell<MaybeUninit<F>>,
 }
 
-/// A request in the ring: `F` on a `T`, giving `R` to who waits in a frame.
+/// A request in the ring, and its kind: `F` on a `T`, giving `R` to a coroutine that waits in a
+/// frame.
 struct SuspendedCall<T, F, R>(PhantomData<(T, F, R)>);
 
-/// One word less than of other requests: the frame takes it.
+/// Captures of one word less than in other requests, since the frame's address takes one.
 type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 type Carried<R> = Packed<R, MAX_ANSWER_WORDS>;
 
 impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
-    /// Words of the record that the closure takes, none where it stays in the frame; and of the
+    /// Words of the record that the closure takes, none if it stays in the frame; and words of the
     /// answer that the result takes.
     const CAPTURES: usize = if Captures::<F>::INLINE {
         Captures::<F>::WORDS
@@ -82,7 +84,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
     };
     const STEP: u64 = step(Self::UNITS);
 
-    /// Units taken in the callback queue: the frame.
+    /// Units taken in the callback queue: the frame's address.
     const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 
     const VTABLE: &'static Vtable = &Vtable {
@@ -95,15 +97,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
         name: type_name::<F>,
     };
 
+    /// Writes the record of a request.
+    ///
     /// # Safety
     /// `record` points at [`Self::UNITS`] writable words; `label` is of this type's vtable and an
     /// `Object<T>`. The frame stays until its point is set.
     #[inline(always)]
     unsafe fn write(record: *mut u64, label: Label, frame: &SuspendedFrame<F, R>, f: F) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the label takes the first.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), 1 + Self::CAPTURES);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the frame's address takes the second.
         unsafe {
             record
                 .wrapping_add(1)
@@ -111,31 +115,34 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
                 .write(frame)
         };
         if Captures::<F>::INLINE {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises `UNITS` writable words; the captures take the rest.
             unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
         } else {
-            // SAFETY: the trustee has not been told of the frame yet.
+            // SAFETY: the trustee has not been told of the frame yet, so its closure's place is the
+            // caller's.
             unsafe { place_of(&frame.f).cast::<F>().write(f) };
         }
     }
 
+    /// The frame of a request.
+    ///
     /// # Safety
     /// `record` holds a request of this type.
     #[inline(always)]
     unsafe fn frame<'a>(record: *mut u64) -> &'a SuspendedFrame<F, R> {
         memory::read(record.wrapping_add(1), 1);
-        // SAFETY: the caller's duty.
+        // SAFETY: `write` has written the frame's address into the second word of such a record.
         let frame = unsafe {
             record
                 .wrapping_add(1)
                 .cast::<*const SuspendedFrame<F, R>>()
                 .read()
         };
-        // SAFETY: the caller of the request stays in it until that has been reaped.
+        // SAFETY: the caller of the request stays in its frame until the request has been reaped.
         unsafe { &*frame }
     }
 
-    /// The place of the closure.
+    /// The address of the closure.
     ///
     /// # Safety
     /// `record` holds a request of this type that has not been run.
@@ -145,20 +152,22 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
             memory::read(record.wrapping_add(2), Self::CAPTURES);
             return record.wrapping_add(2).cast();
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a record of this type.
         place_of(&unsafe { Self::frame(record) }.f).cast()
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, track: &Track, stop: u32) -> Cursors {
-        // SAFETY: it begins with a label.
+        // SAFETY: each record in the ring begins with a label.
         let mut label = unsafe { read_label(record) };
         loop {
-            // SAFETY: of this type, by the vtable.
+            // SAFETY: the label's vtable says that the record is of this type; it has not been run
+            // before.
             let place = unsafe { Self::place(record) };
             let object = label.object().cast::<Object<T>>();
-            // SAFETY: as in `ApplyRecord::run`.
+            // SAFETY: the object lives until every accepted request has run, and only its trustee,
+            // which runs this, touches the value.
             let value = unsafe { Object::value(object) };
-            // SAFETY: its closure, run once.
+            // SAFETY: `write` has written the closure, and a request runs once.
             let f = unsafe { place.read() };
             let result: R = f(value);
             if const { Self::ANSWER > 0 } {
@@ -167,9 +176,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
                 // SAFETY: room for a request is room for its answer, see `Rings`.
                 unsafe { Carried::<R>::write(place, result) };
             } else {
-                // SAFETY: of this type.
+                // SAFETY: the record is of this type.
                 let place = place_of(&unsafe { Self::frame(record) }.result);
-                // SAFETY: ours until the tail passes the request.
+                // SAFETY: the frame's result is the trustee's until the tail passes the request.
                 unsafe { place.cast::<R>().write(result) };
             }
             at = Cursors {
@@ -180,7 +189,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
                 return at;
             }
             record = track.request(at.request.cursor());
-            // SAFETY: published, so it begins with a label.
+            // SAFETY: all before `stop` are published, so a record begins here, with a label.
             let next = unsafe { read_label(record) };
             if !next.is_of_kind(label) {
                 return at;
@@ -191,21 +200,23 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
     }
 
     unsafe fn discard(record: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the record holds a request of this type that has not been run, as the caller
+        // promises.
         let place = unsafe { Self::place(record) };
-        // SAFETY: as above, once.
+        // SAFETY: `write` has written the closure, and a request is discarded once.
         unsafe { place.drop_in_place() };
     }
 
     unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {
-        // SAFETY: of this type; only its captures have been consumed.
+        // SAFETY: the record is of this type; only its captures have been consumed.
         unsafe { Self::frame(record) }.fault.set(Some(payload));
     }
 
-    /// Reaps entries of this type: their frames get the answers, their callers go on.
+    /// Reaps entries of this type: puts the answers into their frames, and lets their callers go
+    /// on.
     ///
     /// # Safety
-    /// As [`Reap`] says.
+    /// The same as for [`Reap`].
     unsafe fn reap(
         reaper: &Reaper,
         mut reaped: Reaped,
@@ -216,23 +227,24 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
             let entry = reaper.callbacks.at(reaped.callback());
             let next = reaped.after(Self::CALLBACK_UNITS, Self::ANSWER);
             let frame = entry.wrapping_add(CALLBACK_HEAD);
-            // SAFETY: of this type, by its reap function.
+            // SAFETY: the entry's reap function, which runs, says that it is of this type.
             let frame = unsafe { frame.cast::<*const SuspendedFrame<F, R>>().read() };
-            // SAFETY: its caller waits in it, until the point is set.
+            // SAFETY: the caller waits in its frame until the point is set, below.
             let SuspendedFrame {
                 point,
                 fault,
                 result,
                 ..
             } = unsafe { &*frame };
-            // SAFETY: the trustee is done with it.
+            // SAFETY: the tail has passed the request, so the trustee is done with the frame.
             let went_well = unsafe { &*fault.as_ptr() }.is_none();
             if const { Self::ANSWER > 0 } && went_well {
                 let place = reaper.answer(reaped.answer(), Self::ANSWER);
                 memory::read(place, Self::ANSWER);
-                // SAFETY: executed without a fault, so the answer is there.
+                // SAFETY: the request was executed without a fault, so the answer is there.
                 let answer = unsafe { Carried::<R>::read(place) };
-                // SAFETY: the caller does not look before the point is set.
+                // SAFETY: the frame has room for the result, and the caller does not look before
+                // its point is set.
                 unsafe { place_of(result).cast::<R>().write(answer) };
             }
             reaper.set_reaped(next);
@@ -241,7 +253,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
             if check == FaultCheck::FirstWell || !reaper.is_reapable(reaped, tail) {
                 return reaped;
             }
-            // SAFETY: the first word of an entry.
+            // SAFETY: an entry begins here, since one is reapable, and its first word is a reap
+            // function.
             let reap = unsafe {
                 reaper
                     .callbacks
@@ -256,23 +269,25 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
     }
 }
 
-/// The coroutine that runs here, where a call is to suspend it, and the client of its thread for
-/// the trustee in `trustee_number`, which it may use until it is suspended. None where the thread is to wait:
-/// a member's serves while it waits, and a scheduler that is idle would not.
+/// The coroutine that runs here, if a call is to suspend it, and the client of its thread for that
+/// trustee, which the call may use until it suspends. No coroutine if the thread is to wait
+/// instead: a member's thread serves while it waits, and an idle scheduler would not.
 ///
-/// Not inlined, as [`here`](wait::here) asks for; in two registers.
+/// Not inlined, as [`here`](wait::here) asks for; both results in registers.
 ///
 /// # Safety
-/// As [`lookup`]'s: the client is used until the coroutine is suspended, or a call on it returns.
+/// The same as for [`lookup`]: the client is used until the coroutine is suspended, or a call on it
+/// returns.
 #[inline(never)]
 pub(crate) unsafe fn here_and_client<'a>(
     trustee_number: u32,
 ) -> (Option<Here>, Option<&'a Client>) {
-    // SAFETY: the caller's duty, which is the same.
+    // SAFETY: the caller uses the client as `lookup` asks for.
     (suspendable(), unsafe { lookup(trustee_number) })
 }
 
-/// As [`here_and_client`], for who knows the client.
+/// The coroutine that runs here, if a call is to suspend it. For callers that know the client; not
+/// inlined, as [`here`](wait::here) asks for.
 #[inline(never)]
 fn suspendable_outlined() -> Option<Here> {
     suspendable()
@@ -284,10 +299,11 @@ fn suspendable() -> Option<Here> {
 }
 
 impl Client {
-    /// Calls `f` and waits for its result, as the code that runs here waits.
+    /// Calls `f` and waits for its result: by suspending the coroutine that runs here, or on the
+    /// thread.
     ///
     /// # Safety
-    /// As [`call`](Self::call).
+    /// The caller keeps the duties of [`call`](Self::call).
     #[track_caller]
     #[inline(always)]
     pub(crate) unsafe fn call_here<T, F, R>(
@@ -299,18 +315,18 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         if const { ByAddress::<F, R>::IS_BETTER } {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller answers for the object.
             unsafe { self.call_by_address(object, f) }
         } else {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller answers for the object.
             unsafe { self.call_here_by_value(object, f) }
         }
     }
 
-    /// As [`call_here`](Self::call_here), of a closure and result that may lie in several frames.
+    /// [`call_here`](Self::call_here) for a closure and a result that may lie in several frames.
     ///
     /// # Safety
-    /// As [`call`](Self::call).
+    /// The caller keeps the duties of [`call`](Self::call).
     #[track_caller]
     #[inline(always)]
     unsafe fn call_here_by_value<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
@@ -318,18 +334,19 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         match suspendable_outlined() {
-            // SAFETY: the caller's duties; just asked.
+            // SAFETY: the caller answers for the object; nothing has suspended the coroutine since
+            // `here` was found.
             Some(here) => unsafe { self.call_suspending(here, object, f) },
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller answers for the object.
             None => unsafe { self.call::<T, F, R>(object, f) },
         }
     }
 
-    /// As [`call_here`](Self::call_here), of a large closure or result. Apart, so that they are in
-    /// no frame into which this is inlined.
+    /// [`call_here`](Self::call_here) for a large closure or result. Not inlined, so that these are
+    /// in no frame of a caller.
     ///
     /// # Safety
-    /// As [`call`](Self::call).
+    /// The caller keeps the duties of [`call`](Self::call).
     #[track_caller]
     #[inline(never)]
     unsafe fn call_by_address<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
@@ -337,7 +354,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         let mut request = ByAddress::new(f);
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller answers for the object.
         let outcome =
             unsafe { self.call_here_by_value(object, |value: &mut T| request.run(value)) };
         let outcome = outcome.map_err(drop);
@@ -349,7 +366,8 @@ impl Client {
     /// Calls `f`, and suspends the coroutine that runs here until the result has come.
     ///
     /// # Safety
-    /// As [`call`](Self::call); nothing has suspended the coroutine since `here` was asked for.
+    /// The caller keeps the duties of [`call`](Self::call); nothing has suspended the coroutine
+    /// since `here` was found.
     #[track_caller]
     #[inline(always)]
     pub(crate) unsafe fn call_suspending<T, F, R>(
@@ -368,7 +386,7 @@ impl Client {
             f: UnsafeCell::new(MaybeUninit::uninit()),
         };
         let Some(label) = Label::new(SuspendedCall::<T, F, R>::VTABLE, object) else {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller answers for the object.
             return unsafe { self.call::<T, F, R>(object, f) };
         };
         let units = SuspendedCall::<T, F, R>::UNITS;
@@ -378,32 +396,37 @@ impl Client {
             self.next_place(label, units)
         });
         let (at, next) = (place.at, place.next);
-        // SAFETY: there is room; the frame is kept below.
+        // SAFETY: the place is reserved, or `make_room_for_call` has made room; the frame stays
+        // until the wait below is over.
         let ((), is_awake) =
             unsafe { self.write::<T, SuspendedCall<T, F, R>>(place, (&raw const frame, f)) };
         if !is_awake {
-            // SAFETY: just written.
+            // SAFETY: `write` has written the newest request at `at`, with this receipt.
             let sent = unsafe { self.rouse_or_take_back::<T, SuspendedCall<T, F, R>>(at, ()) };
             sent.map_err(|(_, (_, f))| f)?;
         }
-        // The rest is published when nothing else runs on this thread any more.
+        // The scheduler publishes the rest when nothing else runs on this thread any more.
         if next.cursor().wrapping_sub(self.mail.get().cursor()) >= PUBLISH_UNITS {
             self.flush();
         }
-        // SAFETY: nothing has suspended it; the point is this call's.
+        // SAFETY: nothing has suspended the coroutine since `here` was found; the point is this
+        // call's own.
         unsafe { here.wait(&frame.point) };
         match frame.fault.take() {
             Some(payload) => Ok(Err(payload)),
-            // SAFETY: the point is set, and there was no fault.
+            // SAFETY: the point is set and there was no fault, so the result has been written; it
+            // is read once.
             None => Ok(Ok(unsafe { place_of(&frame.result).cast::<R>().read() })),
         }
     }
 
-    /// Where there is none, the thread waits, not the coroutine alone: for one answer.
+    /// Makes room for a call. If there is none, the thread waits for an answer, not the coroutine
+    /// alone.
     #[cold]
     #[inline(never)]
     fn make_room_for_call(&self, units: usize) {
-        // With `Hold` nothing unwinds. Callbacks run under `on_thread`, so this is none.
+        // With `Hold` nothing unwinds. Callbacks run under `on_thread`, which suspends no call, so
+        // this is none.
         match self.make_room(units, true, Patience::Hold) {
             Room::Here => {}
             Room::None | Room::NotInCallback => unreachable!("it waits"),
@@ -425,28 +448,28 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for SuspendedCall<T, F, R> {
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, (frame, f): Self::Sent) {
         let entry = client.reaper.callbacks.push(Self::CALLBACK_UNITS);
-        // SAFETY: there is room, by the caller.
+        // SAFETY: the caller has made room for the callback; this is its entry's first word.
         unsafe { entry.cast::<Reap>().write(Self::reap) };
-        // SAFETY: as above.
+        // SAFETY: the caller has made room for the callback; this is its entry's second word.
         unsafe { entry.wrapping_add(1).write(at.0) };
         let callback = entry.wrapping_add(CALLBACK_HEAD);
-        // SAFETY: as above.
+        // SAFETY: the caller has made room for the callback; this is its entry's third word.
         unsafe { callback.cast::<*const SuspendedFrame<F, R>>().write(frame) };
         let record = client.request(at, Self::UNITS);
-        // SAFETY: it stays until its point is set, by `Sent`.
+        // SAFETY: the frame stays until its point is set, as `Sent` asks for.
         let frame = unsafe { &*frame };
-        // SAFETY: there is room, by the caller, and the label is of this kind.
+        // SAFETY: the caller has made room for the record at `at`, and the label is of this kind.
         unsafe { Self::write(record, label, frame, f) };
     }
 
     unsafe fn take_back(client: &Client, at: Position, (): ()) -> Self::Sent {
         client.reaper.callbacks.pop(Self::CALLBACK_UNITS);
         let record = client.request(at, Self::UNITS);
-        // SAFETY: written at `at`, by the caller.
+        // SAFETY: the request was written at `at`, as the caller promises.
         let frame = unsafe { Self::frame(record) };
-        // SAFETY: written at `at` and not executed, by the caller.
+        // SAFETY: the request was written at `at` and never executed, as the caller promises.
         let place = unsafe { Self::place(record) };
-        // SAFETY: its closure, taken once.
+        // SAFETY: `write` has written the closure, and it is taken back once.
         (frame, unsafe { place.read() })
     }
 

@@ -15,17 +15,19 @@ use std::task::Waker;
 
 /// A closure on its way to its coroutine.
 pub(crate) trait LaunchBody {
-    /// Runs it, and hands its result over. What it returns says that it has ended, once dropped.
+    /// Runs the closure and hands its result over. Dropping the returned ticket says that the
+    /// closure has ended.
     ///
     /// # Safety
-    /// `object` is its, held for it, on its trustee, which `serving` is of.
+    /// `object` is the closure's, held for it, and this is the thread of its trustee, which
+    /// `serving` belongs to.
     unsafe fn run(self: Box<Self>, object: *mut Header, serving: &Serving) -> Ticket;
 
-    /// Whose it is.
+    /// The number of the launch.
     fn number(&self) -> LaunchId;
 }
 
-/// Its client counts a launch as pending until this is dropped.
+/// A launch that its client counts as pending until this is dropped.
 pub(crate) struct Ticket {
     channel: Arc<Channel>,
     number: LaunchId,
@@ -47,14 +49,15 @@ impl Drop for Ticket {
     }
 }
 
-/// What a launched closure is to this crate, while it runs: a client of its own.
+/// A launched closure while it runs: a client of its own.
 pub(crate) struct RunningLaunch {
     number: LaunchId,
     owner: Owner,
 }
 
 impl Serving {
-    /// Runs `launch` in a coroutine of this thread, `object` held for it: by a request on the object.
+    /// Runs `launch` in a coroutine of this thread, with `object` held for it. Called by a request
+    /// on the object.
     ///
     /// # Errors
     /// The scheduler has no room for it: it has been dropped.
@@ -69,9 +72,10 @@ impl Serving {
         let number = launch.number();
         let serving = ptr::from_ref(self);
         let task = move || {
-            // SAFETY: its trustee does not end before its coroutines.
+            // SAFETY: a trustee does not end before its coroutines, and `serving` is the trustee's.
             let serving = unsafe { &*serving };
-            // SAFETY: held below, for this one.
+            // SAFETY: `hold` below marks the object as held for this launch before its coroutine
+            // runs.
             unsafe { serving.live(object, launch) };
         };
         if let Err(task) = wait::spawn(Box::new(task)) {
@@ -84,10 +88,10 @@ impl Serving {
         Ok(())
     }
 
-    /// The life of a coroutine.
+    /// Runs a launched closure and then finishes its clients: the whole of its coroutine.
     ///
     /// # Safety
-    /// As [`LaunchBody::run`].
+    /// The same as for [`LaunchBody::run`].
     unsafe fn live(&self, object: *mut Header, launch: Box<dyn LaunchBody>) {
         let me = RunningLaunch {
             number: launch.number(),
@@ -96,12 +100,12 @@ impl Serving {
         let coroutine = wait::running().expect("a host says who runs");
         let holds = &self.holds;
         holds.running.borrow_mut().push((coroutine, &raw const me));
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller holds the object for this launch, on its trustee.
         let ticket = unsafe { launch.run(object, self) };
         // The trustee's loop lets the object go.
         holds.ended.borrow_mut().push(object);
         drop(ticket);
-        // What it has asked for as a client, as at a thread's end.
+        // Finishes its requests as a client, as a thread's end does.
         me.owner.finish();
         holds
             .running
@@ -112,12 +116,13 @@ impl Serving {
     }
 }
 
-/// Runs `f` on what the launched closure that runs here keeps as a client; `None` where none does.
+/// Runs `f` on the clients of the launched closure that runs here. Returns `None` if no launched
+/// closure runs here.
 pub(crate) fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
     with_running(|launched| f(&launched.owner))
 }
 
-/// The launch whose closure runs here.
+/// The number of the launch whose closure runs here.
 pub(crate) fn current() -> Option<LaunchId> {
     with_running(|launched| launched.number)
 }
@@ -129,18 +134,18 @@ fn with_running<R>(f: impl FnOnce(&RunningLaunch) -> R) -> Option<R> {
         let mine = running.iter().find(|&&(other, _)| other == coroutine);
         mine.map(|&(_, launched)| launched)
     })??;
-    // SAFETY: in the frame of the coroutine that runs here.
+    // SAFETY: it lies in the frame of `live`, of the coroutine that runs here, so it is there.
     Some(f(unsafe { &*launched }))
 }
 
-/// True where a launched closure, or another coroutine beside a trustee's loop, may not be suspended. A
-/// thread could wait inside a [`NoSwitch`], but what a coroutine waits for may have to be served by its
-/// thread.
+/// Whether a launched closure, or another coroutine beside a trustee's loop, may not be suspended
+/// here. A thread could wait inside a [`NoSwitch`], but a coroutine may wait for its own thread to
+/// serve.
 pub(crate) fn may_not_wait() -> bool {
     in_turn() && NoSwitch::is_active()
 }
 
-/// Panics there.
+/// Panics if a coroutine may not wait here.
 #[cold]
 pub(crate) fn refuse_to_wait(call: &str) {
     if may_not_wait() {
@@ -148,15 +153,17 @@ pub(crate) fn refuse_to_wait(call: &str) {
     }
 }
 
-/// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
-/// asks; in the graph it waits for `what`, where its request does not say so itself. Where it may not
-/// be suspended, under a guard of [`on_thread`](wait::on_thread), its trustee serves
-/// [beneath](super::holds::Lent::serve_beneath) it, and the other coroutines there wait. So it does
-/// where the coroutine unwinds and the system has no thread that would keep its panic, and where a
-/// client is finished inside of what may not be suspended.
+/// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that
+/// loop calls. In the graph it waits for `what`, unless its request says so itself.
+///
+/// Three coroutines are not suspended, and their trustee serves
+/// [beneath](super::holds::Lent::serve_beneath) them while the other coroutines there wait: one
+/// under a guard of [`on_thread`](wait::on_thread); one that unwinds, if the system has no thread
+/// that would keep its panic; and one that finishes a client inside a section that may not be
+/// suspended.
 ///
 /// # Errors
-/// That would close a ring in which nothing can be refused but this wait. Never where the wait is for
+/// The wait would close a ring in which nothing can be refused but this wait. Never for a wait for
 /// a call, whose frame is borrowed, or for answers: a request is part of each such ring.
 pub(crate) fn suspend_until(
     what: Option<Wait>,
@@ -170,7 +177,8 @@ pub(crate) fn suspend_until(
     };
     let _waits = what.and_then(Waits::begin).transpose()?;
     let point = SuspensionPoint::new();
-    // SAFETY: only the lifetime changes: it is looked at until the point is set.
+    // SAFETY: only the lifetime changes. The loop calls it until the point is set, and this frame
+    // stays until then.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
@@ -179,16 +187,18 @@ pub(crate) fn suspend_until(
         point: &raw const point,
     };
     Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
-    // SAFETY: nothing has suspended it since; the point is this call's.
+    // SAFETY: nothing has suspended the coroutine since `here` was found; the point is this call's
+    // own.
     unsafe { here.wait(&point) };
     Ok(())
 }
 
-/// Keeps the coroutine that runs here, and has its trustee serve beneath it: see [`suspend_until`].
+/// Keeps the coroutine that runs here on the thread, and has its trustee serve beneath it: see
+/// [`suspend_until`].
 #[cold]
 fn wait_beneath(what: Option<Wait>, is_over: &mut dyn FnMut() -> bool) -> Result<(), CircularWait> {
-    // First, so that all that is held afterwards is held by closures that have not ended, which the
-    // graph knows.
+    // First, so that every object that is held afterwards is held by a closure that has not ended,
+    // which the graph knows.
     Serving::with_current(|serving| serving.beneath(|trustee| trustee.settle()));
     let _blocks = current().map(Blocks::begin).transpose()?;
     let _waits = what.and_then(Waits::begin).transpose()?;
@@ -196,12 +206,12 @@ fn wait_beneath(what: Option<Wait>, is_over: &mut dyn FnMut() -> bool) -> Result
     Ok(())
 }
 
-/// The closure that runs here keeps others from running: says so until dropped.
+/// The closure that runs here keeps others from running, until this is dropped.
 struct Blocks(LaunchId);
 
 impl Blocks {
     fn begin(number: LaunchId) -> Result<Self, CircularWait> {
-        // Made first: it undoes what a ring leaves half done.
+        // Made first: dropping it undoes what a ring leaves half done.
         let blocks = Self(number);
         wait_graph::block(number).map(|()| blocks)
     }
@@ -213,11 +223,11 @@ impl Drop for Blocks {
     }
 }
 
-/// The closure that runs here waits: says so until dropped.
+/// The closure that runs here waits, until this is dropped.
 pub(crate) struct Waits(LaunchId);
 
 impl Waits {
-    /// `None` where no launched closure runs here.
+    /// Begins a wait. Returns `None` if no launched closure runs here.
     pub(crate) fn begin(what: Wait) -> Option<Result<Self, CircularWait>> {
         let number = current()?;
         Some(wait_graph::wait(number, what).map(|()| Self(number)))
@@ -229,7 +239,7 @@ impl Waits {
         Some(wait_graph::join(number, other, waker.clone()).map(|()| Self(number)))
     }
 
-    /// Why it is to join no longer.
+    /// Takes the reason for which the join is refused, if it is.
     pub(crate) fn refusal(&self) -> Option<CircularWait> {
         wait_graph::refusal_of_join(self.0)
     }

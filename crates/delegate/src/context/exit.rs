@@ -4,7 +4,8 @@
 //! thread-locals of the thread that calls it, on top of that thread's frames. A destructor cannot
 //! tell this from the thread's end, except by the frames below it: `exit` is one of them.
 
-/// Whether `exit` is a frame of this thread's stack. False on platforms where that is not known.
+/// Whether `exit` is a frame of this thread's stack. False on platforms whose frames are not looked
+/// at.
 pub(super) fn is_under_way() -> bool {
     frames::has_exit()
 }
@@ -35,14 +36,15 @@ mod frames {
         fn dlsym(from: *mut c_void, name: *const c_char) -> *mut c_void;
     }
 
-    /// `RTLD_NEXT`: the libraries behind the one that asks.
+    /// `RTLD_NEXT`: the libraries after the one that asks.
     const NEXT: *mut c_void = ptr::without_provenance_mut(usize::MAX);
     const EXIT: &CStr = c"exit";
 
-    /// A walk over the frames, upwards.
+    /// A walk over the frames, from the newest to the oldest.
     struct Walk {
-        /// Where `exit` may begin. In an executable that is linked to fixed addresses its name stands for
-        /// a jump of the executable's own, so the library's is asked for too.
+        /// Addresses at which `exit` may begin. In an executable that is linked to fixed addresses
+        /// its name stands for a jump of the executable's own, so the library's address is here
+        /// too.
         exits: [usize; 2],
         found: bool,
     }
@@ -54,18 +56,18 @@ mod frames {
     extern "C" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
         // SAFETY: the unwinder has passed the frame that it visits.
         let function = unsafe { _Unwind_GetRegionStart(frame) };
-        // SAFETY: that of `has_exit`, which waits for the walk.
+        // SAFETY: the `Walk` of `has_exit`, which stays in its frame until the walk is over.
         let walk = unsafe { &mut *walk.cast::<Walk>() };
         walk.found = walk.exits.contains(&function);
         if walk.found { STOP } else { GO_ON }
     }
 
     pub(super) fn has_exit() -> bool {
-        // SAFETY: a name that ends with a nul.
+        // SAFETY: the name ends with a nul.
         let library = unsafe { dlsym(NEXT, EXIT.as_ptr()) };
         let named = exit as *const () as usize;
-        // There is none behind an executable that has all of it inside. Of frames that nothing is
-        // known of, the beginning is 0.
+        // None follows an executable that contains the whole library. A frame without information
+        // begins at 0.
         let library = if library.is_null() {
             named
         } else {

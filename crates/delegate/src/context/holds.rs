@@ -13,60 +13,60 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-/// What a trustee keeps of its launches.
+/// The objects and coroutines of a trustee's launches.
 #[derive(Default)]
 pub(crate) struct Holds {
     /// Objects that are held.
     pub(super) objects: Cell<u32>,
-    /// RunningLaunch closures whose coroutines have not ended.
+    /// Launched closures whose coroutines have not ended.
     pub(super) coroutines: Cell<u32>,
-    /// Objects whose closures have ended: still held.
+    /// Objects whose closures have ended, still held.
     pub(super) ended: RefCell<Vec<*mut Header>>,
     /// The closures that run, by their coroutines.
     pub(super) running: RefCell<Vec<(NonNull<CoroutineState>, *const RunningLaunch)>>,
-    /// Coroutines that wait, inside calls of this crate.
+    /// Coroutines that wait inside calls of this crate.
     pub(super) waiters: RefCell<Vec<WaitingCoroutine>>,
-    /// Requests to held objects that closures of this trustee have made.
+    /// Requests to held objects, made by closures of this trustee.
     nested: RefCell<VecDeque<(*mut Header, Box<dyn DeferredRequest>)>>,
     /// Objects whose last handle has gone, but which are held.
     retired: RefCell<Vec<*mut Header>>,
-    /// Requests deferred so far.
+    /// The number of requests deferred so far.
     numbers: Cell<u64>,
-    /// Coroutines that are no launched closures, while temporary clients of theirs finish.
+    /// Coroutines that are no launched closures, while they finish temporary clients.
     finishing: RefCell<Vec<NonNull<CoroutineState>>>,
     /// The trustee, while its loop lets coroutines run.
     lent: Cell<Option<NonNull<dyn Lent>>>,
 }
 
-/// A trustee, lent to the coroutines that run beside its loop.
+/// A trustee that is lent to the coroutines beside its loop.
 pub(crate) trait Lent {
     /// Serves until `is_over`, in the frame of a coroutine that cannot be suspended.
     fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool);
 
-    /// Lets objects go whose closures have ended, and runs what has been deferred for them. True where
-    /// there was one.
+    /// Lets objects go whose closures have ended, and runs the requests deferred for them. Returns
+    /// whether there was one.
     fn settle(&mut self) -> bool;
 }
 
-/// A request of a closure that waits for its object.
+/// A request of a delegated closure that waits for its object to be free.
 pub(crate) trait DeferredRequest {
-    /// Runs it.
+    /// Runs the request.
     fn run(&mut self, serving: &Serving);
 }
 
-/// A coroutine that waits, and how to find out whether that is over. In its frame.
+/// A coroutine that waits. The function in its frame says whether the wait is over.
 pub(super) struct WaitingCoroutine {
     pub(super) is_over: *mut dyn FnMut() -> bool,
     pub(super) point: *const SuspensionPoint,
 }
 
 impl Holds {
-    /// True while coroutines need turns, or objects are held.
+    /// Whether coroutines need turns or objects are held.
     pub(crate) fn is_busy(&self) -> bool {
         self.coroutines.get() > 0 || self.objects.get() > 0 || !self.waiters.borrow().is_empty()
     }
 
-    /// Number of the next deferred request: they are run in this order.
+    /// The number of the next deferred request. They run in the order of their numbers.
     pub(crate) fn number(&self) -> u64 {
         let number = self.numbers.get();
         self.numbers.set(number + 1);
@@ -83,19 +83,20 @@ impl Holds {
         self.retired.borrow_mut().push(object);
     }
 
-    /// True where that object was to be dropped: it may be, now.
+    /// Takes an object out of those that wait to be dropped. Returns whether it was there.
     pub(crate) fn take_retired(&self, object: *mut Header) -> bool {
         let mut retired = self.retired.borrow_mut();
         let place = retired.iter().position(|&other| other == object);
         place.map(|place| retired.swap_remove(place)).is_some()
     }
 
-    /// True while a temporary client of the coroutine that runs here finishes.
+    /// Whether the coroutine that runs here is finishing a temporary client.
     pub(crate) fn is_finishing(&self) -> bool {
         wait::running().is_some_and(|coroutine| self.finishing.borrow().contains(&coroutine))
     }
 
-    /// Says whether one does, and gives back what was said before.
+    /// Says whether the coroutine that runs here is finishing a temporary client. Returns the value
+    /// before.
     pub(crate) fn set_finishing(&self, now: bool) -> bool {
         let before = self.is_finishing();
         if let Some(coroutine) = wait::running() {
@@ -108,7 +109,7 @@ impl Holds {
         before
     }
 
-    /// Looks for those that wait whether that is over, and lets them go on. True where one does.
+    /// Lets the coroutines go on whose waits are over. Returns whether there was one.
     pub(crate) fn wake(&self) -> bool {
         if self.waiters.borrow().is_empty() {
             return false;
@@ -116,15 +117,15 @@ impl Holds {
         let mut some = false;
         let mut next = 0;
         loop {
-            // Not borrowed while it looks.
+            // Not borrowed while `is_over` runs.
             let Some(is_over) = self.waiters.borrow().get(next).map(|waiter| waiter.is_over) else {
                 return some;
             };
-            // SAFETY: in the frame of a coroutine that waits until its point is set.
+            // SAFETY: it lies in the frame of a coroutine that is suspended until its point is set.
             if unsafe { (*is_over)() } {
                 let waiter = self.waiters.borrow_mut().remove(next);
                 some = true;
-                // SAFETY: as above.
+                // SAFETY: the point lies in that coroutine's frame, which goes on after `set` only.
                 unsafe { &*waiter.point }.set();
             } else {
                 next += 1;
@@ -134,7 +135,7 @@ impl Holds {
 }
 
 impl Serving {
-    /// Runs `turn`, in which coroutines run, and can have `trustee` serve beneath them.
+    /// Runs `turn`, in which coroutines run and can have `trustee` serve beneath them.
     pub(crate) fn lend<R>(
         &self,
         trustee: &mut (dyn Lent + 'static),
@@ -150,48 +151,48 @@ impl Serving {
     pub(super) fn beneath<R>(&self, f: impl FnOnce(&mut dyn Lent) -> R) -> R {
         let lent = self.holds.lent.take();
         let mut trustee = lent.expect("coroutines run while a trustee's loop lets them");
-        // SAFETY: lent for as long as coroutines run, which this one does, and taken out.
+        // SAFETY: `lend` lends the trustee for as long as coroutines run, of which this is one;
+        // taking it out makes the reference unique.
         let trustee = unsafe { trustee.as_mut() };
         let result = out_of_turn(|| f(trustee));
         self.holds.lent.set(lent);
         result
     }
 
-    /// True where a launched closure holds `object`, which is alive.
+    /// Whether a launched closure holds `object`, which is alive.
     pub(crate) fn is_held(&self, object: *mut Header) -> bool {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller has a request or a handle of the object, so it is alive.
         self.holds.objects.get() > 0 && unsafe { &*object }.is_held.get()
     }
 
     /// Marks `object` as held by `launch`.
     pub(super) fn hold(&self, object: *mut Header, launch: LaunchId) {
         wait_graph::hold(launch, object);
-        // SAFETY: a request on it runs, so it is alive.
+        // SAFETY: a request on the object runs, so it is alive.
         unsafe { &*object }.is_held.set(true);
         self.holds.objects.set(self.holds.objects.get() + 1);
         self.mark();
-        // Requests behind this one, in the same batch, may be for the same object: the lane is to
-        // look at each.
+        // Later requests of the same batch may be for the same object: the lane is to look at each.
         self.nested.set(true);
     }
 
-    /// An object whose closure has ended: it is not held any more.
+    /// Takes an object whose closure has ended, and marks it as free.
     pub(crate) fn take_ended(&self) -> Option<*mut Header> {
         let object = self.holds.ended.borrow_mut().pop()?;
         wait_graph::release(object);
-        // SAFETY: held until now, so it is alive.
+        // SAFETY: the object was held until now, so it is alive.
         unsafe { &*object }.is_held.set(false);
         self.holds.objects.set(self.holds.objects.get() - 1);
         self.unmark(self.holds.objects.get() == 0);
         Some(object)
     }
 
-    /// Runs what closures of this trustee have asked of `object` while it was held.
+    /// Runs the requests that closures of this trustee made to `object` while it was held.
     pub(crate) fn run_deferred_nested(&self, object: *mut Header) {
         let mut left = self.holds.nested.borrow().len();
         while left > 0 {
             left -= 1;
-            // Not borrowed while it runs: it may defer others.
+            // Not borrowed while the request runs: it may defer others.
             let first = self.holds.nested.borrow_mut().pop_front();
             let Some((of, mut request)) = first else {
                 return;

@@ -14,7 +14,7 @@ pub(crate) struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// A closure runs. `name` tells its type by `what`, while it runs.
+    /// Enters a closure. While it runs, `name` tells its type by `what`.
     #[inline]
     pub(crate) fn enter<S>(what: &'a S, name: fn(&'a S) -> &'static str) -> Self {
         // SAFETY: leaves are locals of the functions that run user code, and do not nest.
@@ -27,18 +27,18 @@ impl<'a> Leaf<'a> {
 }
 
 impl Leaf<'static> {
-    /// Callbacks run on a trustee's thread, of requests that closures have made.
+    /// Enters callbacks that run on a trustee's thread, for requests that closures have made.
     pub(crate) fn enter_callbacks() -> Self {
         Self::enter(&"a callback on a trustee's thread", |what| what)
     }
 
-    /// A value of the user that this crate discards is being dropped: a request that cannot run, a
-    /// payload.
+    /// Enters the destructor of a user's value that this crate discards: a request that cannot run,
+    /// a payload.
     pub(crate) fn enter_discarded() -> Self {
         Self::enter(&"the destructor of what a request has left", |what| what)
     }
 
-    /// A value of this trustee is being dropped.
+    /// Enters the destructor of a delegated value.
     pub(crate) fn enter_destructor() -> Self {
         Self::enter(&"the destructor of a delegated value", |what| what)
     }

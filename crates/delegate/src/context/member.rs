@@ -1,6 +1,6 @@
-//! Members of flat teams, as the calls on their threads see them: threads that serve while they wait.
+//! Members of flat teams as calls on their threads see them: threads that serve while they wait.
 //!
-//! [`flat`](crate::flat) makes them known here while a team's function runs.
+//! [`flat`](crate::flat) registers them here while a team's function runs.
 
 use super::coroutine::suspend_until;
 use super::serving::Serving;
@@ -13,12 +13,12 @@ use corelay_sync::facade::thread_local;
 use corelay_sync::wait::Sleeper;
 use std::cell::Cell;
 
-/// The trustee of a member, which serves in between.
+/// The trustee of a member, which serves inside the member's calls.
 pub(crate) trait Serve {
-    /// One pass, also over the heads where `heads` says so; the number of requests run.
+    /// Makes one pass, over the heads too if `heads`. Returns the number of requests run.
     fn pass(&self, heads: bool) -> u32;
 
-    /// Serves until `done`; `target` is who can make it so.
+    /// Serves until `done`. `target` is the trustee whose work makes it so.
     fn wait_until(&self, target: &Shared, done: &mut dyn FnMut() -> bool);
 }
 
@@ -30,19 +30,18 @@ pub(crate) struct Duty<'a> {
 }
 
 thread_local! {
-    /// This thread's, while a team's function runs.
+    /// The member of this thread, while a team's function runs.
     static DUTY: Cell<*const Duty<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Stands for a duty on the thread of a trustee that lets other coroutines run beside its loop.
-/// Never followed.
+/// Stands for a duty while coroutines run beside a trustee's loop on this thread. Never followed.
 const BESIDE: *const Duty<'static> = std::ptr::without_provenance(1);
 
 fn show(duty: *const Duty<'static>) {
     let _ = DUTY.try_with(|d| d.set(duty));
 }
 
-/// Runs `f`, in which coroutines run beside a trustee's loop: their waits are its business.
+/// Runs `f`, in which coroutines run beside a trustee's loop: the loop sees to their waits.
 pub(super) fn beside_a_loop<R>(f: impl FnOnce() -> R) -> R {
     show(BESIDE);
     let result = f();
@@ -58,23 +57,24 @@ pub(super) fn in_the_loop<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `f` on this thread's duty; `None` where no team's function runs here.
+/// Runs `f` on this thread's duty. Returns `None` if no team's function runs here.
 #[inline(always)]
 pub(crate) fn with_duty<R>(f: impl FnOnce(&Duty<'_>) -> R) -> Option<R> {
     let duty = DUTY.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: neither null nor `BESIDE`, so `Duty::run` has shown it, further up this thread's stack.
+    // SAFETY: neither null nor `BESIDE`, so `Duty::run` has shown it, and has not returned on this
+    // thread's stack.
     (duty.addr() > BESIDE.addr()).then(|| f(unsafe { &*duty }))
 }
 
-/// True where a wait of this thread serves meanwhile: where a team's function runs, or a coroutine
+/// Whether a wait on this thread serves meanwhile: a team's function runs here, or a coroutine
 /// beside a trustee's loop.
 pub(crate) fn is_member() -> bool {
     let duty = DUTY.try_with(Cell::get).unwrap_or(std::ptr::null());
     !duty.is_null()
 }
 
-/// A client of this thread has published about `requests` requests, to objects of its own
-/// member or not: a member may serve.
+/// Notes that a client of this thread has published about `requests` requests, to the member's own
+/// objects or not. The member may serve.
 #[inline]
 pub(crate) fn has_made(requests: u32, own: bool) {
     with_duty(|duty| {
@@ -84,16 +84,17 @@ pub(crate) fn has_made(requests: u32, own: bool) {
     });
 }
 
-/// Serves, where this thread is a member.
+/// Serves once if this thread is a member.
 pub(crate) fn serve_once() {
     with_duty(|duty| duty.trustee.pass(true));
 }
 
-/// Serves until `done`, where this thread is a member, or has its trustee's loop serve; false at once
-/// where it is neither. A launched closure waits for `what` meanwhile, if its request does not say so.
+/// Serves until `done` if this thread is a member, or has its trustee's loop serve. Returns false
+/// at once otherwise. A launched closure waits for `what` meanwhile, unless its request says so
+/// itself.
 ///
 /// # Errors
-/// See [`suspend_until`].
+/// The errors of [`suspend_until`].
 pub(crate) fn wait_until(
     target: &Shared,
     what: Option<Wait>,
@@ -106,8 +107,8 @@ pub(crate) fn wait_until(
 }
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
-/// thread-locals, where this thread is a member: what closures there have asked of it must
-/// run first. False at once where it is none.
+/// thread-locals, if this thread is a member: requests of closures there to this member must run
+/// first. Returns false at once if it is no member.
 ///
 /// # Errors
 /// A launched closure waits, and the trustee would wait for it.
@@ -121,14 +122,14 @@ pub(crate) fn wait_for_end(trustee: &Shared) -> Result<bool, CircularWait> {
 }
 
 impl Duty<'_> {
-    /// Runs `function`, during which this thread has this duty. It does not unwind.
+    /// Runs `function` with this duty on this thread. It does not unwind.
     pub(crate) fn run(&self, function: impl FnOnce()) {
         show(std::ptr::from_ref(self).cast());
         function();
         show(std::ptr::null());
     }
 
-    /// A request to an object of its own is about to be run at once.
+    /// Serves if it is due before a request to an own object that runs at once.
     #[inline]
     pub(crate) fn runs_own(&self) {
         if self.policy.is_due_at_once(&self.shared.thread.bell) {

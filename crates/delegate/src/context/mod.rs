@@ -1,10 +1,10 @@
-//! The part of corelay that a thread is in, and what it keeps there: its clients, its trustee, whether user
-//! code runs, whether it may wait.
+//! The state that corelay keeps for a thread: its clients, its trustee, whether user code runs,
+//! whether it may wait.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `thread` | the clients of a thread, and where their table is hidden |
-//! | `state` | what they have in common; the [activity](state::Activity) that the thread is in |
+//! | `state` | the state that they share; the [activity](state::Activity) that the thread is in |
 //! | `exit` | whether the process exits |
 //! | `serving` | the trustee that serves on this thread |
 //! | `leaf` | code that may not wait |

@@ -1,5 +1,5 @@
-//! What a trustee keeps while it serves, whichever lane a request comes from: counts, poison,
-//! and whether closures have asked for something.
+//! The state that a trustee keeps while it serves, the same for all lanes: counts, poison, and
+//! whether closures have made requests.
 
 use crate::catch::guarded;
 use crate::context::discard::discard;
@@ -15,34 +15,34 @@ use corelay_sync::facade::thread_local;
 use std::any::{Any, type_name};
 use std::cell::Cell;
 
-/// What the lanes of one trustee have in common.
+/// The state that all lanes of a trustee share.
 #[derive(Default)]
 pub(crate) struct Serving {
-    /// The trustee's trustee_number, while it has values.
+    /// The trustee's number, while it has values.
     trustee_number: Cell<Option<u32>>,
-    /// Objects that are poisoned, or were until their trustee has noticed otherwise; and those that
-    /// are held.
+    /// The number of objects that are marked: held, poisoned, or poisoned until the trustee notices
+    /// otherwise.
     marked: Cell<u32>,
-    /// Objects are held, so that requests to these are deferred.
+    /// Whether objects are held, so that requests to these are deferred.
     is_holding: Cell<bool>,
-    /// What launched closures hold, and who waits.
+    /// The objects that launched closures hold, and the coroutines that wait.
     pub(crate) holds: Holds,
     /// Requests run.
     pub(crate) requests: Cell<u64>,
     /// Times that a lane had something to run.
     pub(crate) batches: Cell<u64>,
-    /// Closures, values, callbacks and payloads that panicked.
+    /// Closures, destructors, callbacks and wakers that panicked.
     pub(crate) panics: Cell<u64>,
-    /// Requests that closures have made wait to be sent.
+    /// Whether requests that closures have made wait to be sent.
     pub(crate) nested: Cell<bool>,
-    /// The trustee is CLOSING: see `trustee::hosted`.
+    /// Whether the trustee is CLOSING: see `trustee::hosted`.
     pub(crate) is_closing: Cell<bool>,
-    /// Times closures, where the trustee is observed.
+    /// Times closures, if the trustee is observed.
     pub(crate) sampler: Option<Sampler>,
 }
 
 thread_local! {
-    /// Of this thread's trustee.
+    /// The state of this thread's trustee.
     static SERVING: Cell<*const Serving> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -64,36 +64,36 @@ impl Serving {
         result
     }
 
-    /// `None` where this thread is no trustee.
+    /// Runs `f` on the state of this thread's trustee. Returns `None` if this thread is no trustee.
     pub(crate) fn with_current<R>(f: impl FnOnce(&Self) -> R) -> Option<R> {
         let current = SERVING.try_with(Cell::get).unwrap_or(std::ptr::null());
-        // SAFETY: null, or set by `make_current`, which is further up this thread's stack.
+        // SAFETY: null, or set by `make_current`, which has not returned on this thread's stack.
         unsafe { current.as_ref() }.map(f)
     }
 
-    /// True where the objects of `trustee` are this thread's own, and alive.
+    /// Whether the objects of `trustee` are this thread's own, and alive.
     pub(crate) fn owns(&self, trustee: &Shared) -> bool {
         self.trustee_number.get() == Some(trustee.number.get())
     }
 
-    /// The values are about to be dropped.
+    /// Says that the values are about to be dropped.
     pub(crate) fn disown(&self) {
         self.trustee_number.set(None);
     }
 
-    /// True where launched closures hold objects, so that requests to these are deferred.
+    /// Whether launched closures hold objects, so that requests to these are deferred.
     #[inline(always)]
     pub(crate) fn is_holding(&self) -> bool {
         self.is_holding.get()
     }
 
-    /// One more object is held.
+    /// Counts one more held object.
     pub(crate) fn mark(&self) {
         self.marked.set(self.marked.get() + 1);
         self.is_holding.set(true);
     }
 
-    /// One less; `is_last` where none is.
+    /// Counts one held object less; `is_last` says that none is left.
     pub(crate) fn unmark(&self, is_last: bool) {
         self.marked.set(self.marked.get() - 1);
         if is_last {
@@ -105,7 +105,7 @@ impl Serving {
         self.panics.set(self.panics.get() + 1);
     }
 
-    /// Runs `f`; its panic is counted and ends here.
+    /// Runs `f`. Its panic is counted and ends here.
     pub(crate) fn contain(&self, f: impl FnOnce()) {
         if let Err(payload) = guarded(f) {
             self.count_panic();
@@ -113,12 +113,11 @@ impl Serving {
         }
     }
 
-    /// Runs `f` on an object of this thread's own, as a lane would. What goes wrong poisons
-    /// the object.
+    /// Runs `f` on an object of this thread's own, as a lane would. A panic poisons the object.
     ///
     /// # Safety
-    /// `object` is an `Object<T>` that this trustee [owns](Self::owns), alive while this runs,
-    /// and no delegated closure runs.
+    /// `object` is an `Object<T>` that this trustee [owns](Self::owns), alive while this runs, and
+    /// no delegated closure runs.
     pub(crate) unsafe fn run_here<T, F, R>(
         &self,
         object: *mut Header,
@@ -131,7 +130,7 @@ impl Serving {
         let name: fn() -> &'static str = type_name::<F>;
         let _leaf = Leaf::enter(&name, |name| name());
         if self.is_poisoned(object) {
-            // As in a lane: what it has captured goes inside.
+            // Its captures are dropped inside the leaf, as in a lane.
             return Err(match guarded(|| drop(f)) {
                 Ok(()) => Box::new(Poisoned),
                 Err(payload) => {
@@ -140,7 +139,8 @@ impl Serving {
                 }
             });
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: this trustee owns the object, which is alive; no other closure runs, so the
+        // reference is the only one. The caller promises all of it.
         let value = unsafe { Object::value(object.cast::<Object<T>>()) };
         let result = if const { is_large::<F>() } {
             let f = Box::new(f);
@@ -154,7 +154,7 @@ impl Serving {
         result
     }
 
-    /// True where requests have to be looked at, each on its own.
+    /// Whether each request has to be looked at on its own.
     #[inline(always)]
     pub(crate) fn any_marked(&self) -> bool {
         self.marked.get() != 0
@@ -163,17 +163,17 @@ impl Serving {
     /// Poisons `object`, for a closure that has panicked on it.
     pub(crate) fn poison(&self, object: *mut Header) {
         self.count_panic();
-        // SAFETY: a request on it has just run, so it is alive.
+        // SAFETY: a request on the object has run right before this, so it is alive.
         let word = unsafe { &(*object).poison };
-        // Relaxed: what the users of the object know of each other goes through requests.
+        // Relaxed: users of the object learn of each other's work through requests.
         if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
             self.marked.set(self.marked.get() + 1);
         }
     }
 
-    /// The value of `object` is dropped: it counts as poisoned no more.
+    /// Says that the value of `object` is dropped: it counts as poisoned no more.
     pub(crate) fn forget_poison(&self, object: *mut Header) {
-        // SAFETY: about to be dropped, so alive.
+        // SAFETY: the value is about to be dropped, so the object is alive.
         let word = unsafe { &(*object).poison };
         // Relaxed: as in `poison`.
         if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
@@ -181,7 +181,7 @@ impl Serving {
         }
     }
 
-    /// Is `object` poisoned? Notices where the user has cleared it.
+    /// Whether `object` is poisoned. Notices if the user has cleared the poison.
     #[inline(always)]
     pub(crate) fn is_poisoned(&self, object: *mut Header) -> bool {
         self.any_marked() && self.look_for_poison(object)
@@ -189,12 +189,12 @@ impl Serving {
 
     #[cold]
     fn look_for_poison(&self, object: *mut Header) -> bool {
-        // SAFETY: a request on it waits, so it is alive.
+        // SAFETY: a request on the object waits to be run, so it is alive.
         let word = unsafe { &(*object).poison };
         // Relaxed: as in `poison`.
         match word.load(Ordering::Relaxed) {
             CLEARED => {
-                // Only the trustee leaves this state.
+                // Relaxed: only the trustee leaves this state.
                 word.store(HEALTHY, Ordering::Relaxed);
                 self.marked.set(self.marked.get() - 1);
                 false

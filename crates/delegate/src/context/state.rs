@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-/// The part of this crate that a thread is in. Clients are retired, swept and polled only while
-/// it is [`Idle`](Self::Idle), because every other activity may hold a reference to one.
+/// The kind of code of this crate that a thread is in. Clients are retired, swept and polled only
+/// while it is [`Idle`](Self::Idle), because every other activity may hold a reference to one.
 ///
 /// ```text
 ///   Idle ──► Call ──► Callback        a destructor counts as a callback
@@ -29,26 +29,26 @@ pub(crate) enum Activity {
     /// No call is under way.
     #[default]
     Idle,
-    /// A call uses clients. No user code runs, but in the activities below.
+    /// A call uses clients. User code runs in the activities below only.
     Call,
-    /// Code of the user runs inside a call: a callback, or the destructor of a payload.
+    /// User code runs inside a call: a callback, or the destructor of a payload.
     Callback,
     /// A delegated closure runs, or a destructor on a trustee. Never kept in a [`ThreadState`]:
     /// the hidden table says it, see [`enter_leaf`](super::thread::enter_leaf).
     Leaf,
-    /// The clients are being finished: the thread, or its [`ClientGuard`](crate::ClientGuard), ends.
+    /// The clients are being finished: the thread ends, or its [`ClientGuard`](crate::ClientGuard).
     Ending,
 }
 
 type Callback = Box<dyn FnOnce()>;
 
-/// State shared by all clients of a thread.
+/// The state that all clients of a thread share.
 #[derive(Default)]
 pub(crate) struct ThreadState {
-    /// Slots of this thread's futures.
+    /// The slots of this thread's futures.
     pub(crate) pools: Pools,
     activity: Cell<Activity>,
-    /// Callbacks whose answers came while another callback ran.
+    /// Callbacks left to run after the present one: their answers came while it ran.
     left: RefCell<VecDeque<Callback>>,
     /// The first panic of a callback, until the call that ran it has done its own work.
     held: RefCell<Option<Box<dyn Any + Send>>>,
@@ -56,11 +56,12 @@ pub(crate) struct ThreadState {
     own_faults: RefCell<Faults>,
     /// Clients whose last session ended inside a callback or a closure.
     orphans: RefCell<Vec<Rc<dyn KeptClient>>>,
-    /// Given to the thread's clients.
+    /// The name given to the thread's clients.
     name: RefCell<Option<Name>>,
-    /// The launched closure that is meant, rather than a thread.
+    /// The launch, if this is the state of a launched closure rather than of a thread.
     pub(crate) launch: Option<LaunchId>,
-    /// Callbacks may be suspended: the calls that run them are of one coroutine, and so are all clients.
+    /// Whether callbacks may be suspended: all calls that run them, and all clients, belong to one
+    /// coroutine.
     is_coroutines: bool,
 }
 
@@ -70,11 +71,11 @@ pub(crate) struct Entered<'a> {
     before: Activity,
 }
 
-/// Code of the user runs inside a call until this guard is dropped.
+/// User code runs inside a call until this guard is dropped.
 pub(crate) struct InUserCode<'a> {
     _entered: Entered<'a>,
-    /// A callback that waits must not be suspended: the other coroutines of this thread wait for
-    /// the call that runs it. None where the clients are a coroutine's own.
+    /// Keeps a callback that waits from being suspended, since the other coroutines of this thread
+    /// wait for the call that runs it. `None` if the clients are a coroutine's own.
     _on_thread: Option<OnThread>,
 }
 
@@ -95,7 +96,7 @@ impl ThreadState {
         }
     }
 
-    /// The state for a client of the code that runs here, which has no other.
+    /// The state for a temporary client of the code that runs here.
     pub(crate) fn temporary() -> Self {
         Self {
             is_coroutines: in_turn(),
@@ -113,7 +114,7 @@ impl ThreadState {
         *self.name.borrow_mut() = Some(name);
     }
 
-    /// The activity of the thread, where no leaf runs on it.
+    /// The activity of the thread, unless a leaf runs on it.
     pub(crate) fn activity(&self) -> Activity {
         self.activity.get()
     }
@@ -123,7 +124,7 @@ impl ThreadState {
         self.activity.get() == Activity::Callback
     }
 
-    /// A call begins that uses clients of this thread.
+    /// Begins a call that uses clients of this thread.
     #[inline]
     pub(crate) fn enter_call(&self) -> Entered<'_> {
         let before = self.activity.get();
@@ -134,7 +135,7 @@ impl ThreadState {
         }
     }
 
-    /// The clients of this thread are finished from now on.
+    /// Begins to finish the clients of this thread.
     pub(super) fn enter_ending(&self) -> Entered<'_> {
         Entered {
             state: self,
@@ -142,14 +143,14 @@ impl ThreadState {
         }
     }
 
-    /// Callbacks run from now on.
+    /// Begins to run callbacks.
     #[inline]
     pub(crate) fn enter_callbacks(&self) -> InUserCode<'_> {
         assert!(!self.in_callback(), "corelay: callbacks start no callbacks");
         self.enter_user_code()
     }
 
-    /// Code of the user runs from now on, perhaps inside a callback.
+    /// Begins to run user code, perhaps inside a callback.
     #[inline]
     pub(super) fn enter_user_code(&self) -> InUserCode<'_> {
         InUserCode {
@@ -161,7 +162,7 @@ impl ThreadState {
         }
     }
 
-    /// Keeps the panic of a callback; a second one is dropped.
+    /// Keeps the panic of a callback. A second one is dropped.
     pub(crate) fn hold(&self, payload: Box<dyn Any + Send>) {
         let earlier = self.held.borrow().is_some();
         if earlier {
@@ -171,14 +172,14 @@ impl ThreadState {
         }
     }
 
-    /// True where the panic of a callback is held.
+    /// Whether the panic of a callback is held.
     #[inline]
     pub(crate) fn has_held(&self) -> bool {
         self.held.borrow().is_some()
     }
 
-    /// Goes on with the panic of a callback, if one is held and this is the outermost call.
-    /// While the thread unwinds already, the panic stays held.
+    /// Resumes the panic of a callback, if one is held and this is the outermost call. While the
+    /// thread unwinds already, the panic stays held.
     #[inline]
     pub(crate) fn raise_held(&self) {
         if self.has_held() {
@@ -201,17 +202,17 @@ impl ThreadState {
         self.held.borrow_mut().take()
     }
 
-    /// True where one more callback may be left to be run.
+    /// Whether one more callback may be left to run later.
     pub(crate) fn may_leave_callback(&self, limit: u32) -> bool {
         self.left.borrow().len() < limit as usize
     }
 
-    /// Leaves a callback to be run when the present one has ended.
+    /// Leaves a callback to run after the present one.
     pub(crate) fn leave_callback(&self, callback: Callback) {
         self.left.borrow_mut().push_back(callback);
     }
 
-    /// Runs `callback`, and those that have been left so far. Their panics are held.
+    /// Runs `callback`, and the callbacks left so far. Their panics are held.
     #[inline]
     pub(crate) fn run_callback(&self, callback: impl FnOnce()) {
         let _in_callback = self.enter_callbacks();
@@ -226,20 +227,21 @@ impl ThreadState {
         }
     }
 
-    /// A request of this thread to itself, that nobody waits for, went wrong.
+    /// Counts a failed request of this thread to itself, without a waiting caller.
     pub(crate) fn report_own_fault(&self, payload: Box<dyn Any + Send>) {
         let late = self.own_faults.borrow_mut().add(payload, false);
-        // Not borrowed: its destructor may make further requests.
+        // Not borrowed here: the payload's destructor may make further requests.
         discard(late);
     }
 
-    /// Takes the failures of such requests since the last call.
+    /// Takes the failures counted by [`report_own_fault`](Self::report_own_fault) since the last
+    /// call.
     pub(crate) fn take_own_faults(&self) -> Option<BarrierError> {
         self.own_faults.take().into_error()
     }
 
-    /// Runs the callbacks that have been left so far. Those that they leave in turn are for
-    /// the next time: first the ring's answers are reaped, which makes room.
+    /// Runs the callbacks left so far. Callbacks that they leave in turn are for the next time:
+    /// first the ring's answers are reaped, which makes room.
     #[inline]
     pub(crate) fn run_left_callbacks(&self) {
         if self.has_left_callbacks() {
@@ -258,14 +260,14 @@ impl ThreadState {
         }
     }
 
-    /// True where callbacks have been left to be run.
+    /// Whether callbacks have been left to run.
     #[inline]
     pub(crate) fn has_left_callbacks(&self) -> bool {
         !self.left.borrow().is_empty()
     }
 
-    /// Keeps a client whose last session ended inside a callback or a closure: it is finished by
-    /// the next barrier.
+    /// Keeps a client whose last session ended inside a callback or a closure. The next barrier
+    /// finishes it.
     pub(crate) fn adopt_orphan(&self, client: Rc<dyn KeptClient>) {
         self.orphans.borrow_mut().push(client);
     }

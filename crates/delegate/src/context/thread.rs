@@ -1,15 +1,15 @@
-//! What a thread keeps: its clients by trustee, and what its callbacks left to be done.
+//! The clients of a thread, by trustee, and the state that they share.
 //!
-//! The table is a plain thread-local array, indexed by the trustee's index: the fast path
-//! is two loads and two compares. The owner behind it ends with the thread: it waits for
-//! the answers and runs the callbacks. A destructor that calls corelay after that gets a
-//! temporary client, which finishes before the call returns.
+//! The table is a plain thread-local array, indexed by the trustee's number: the fast path is two
+//! loads and two compares. Its owner ends with the thread: it waits for the answers and runs the
+//! callbacks. A destructor that calls corelay after that gets a temporary client, which finishes
+//! before the call returns.
 //!
 //! **Nobody uses a client that has been freed.** User code runs in three places: in a delegated
-//! closure or a destructor on a trustee (a leaf), in a callback or a [destructor](crate::context::discard)
-//! inside a call, and outside of all calls. Clients are freed in the third only: whatever frees
-//! them asks for the thread's [`Activity`] first. The fast paths need not say that they use a
-//! client, because they run no user code before they are done with it.
+//! closure or a destructor on a trustee (a leaf), in a callback or a
+//! [destructor](crate::context::discard) inside a call, and outside of all calls. Clients are freed
+//! in the third only: code that frees them checks the thread's [`Activity`] first. The fast paths
+//! need not say that they use a client, because they run no user code before they are done with it.
 //!
 //! **Exit.** `exit` drops the thread-locals of the thread that calls it, in the middle of a
 //! closure or a callback perhaps. Nothing is finished then: see [`Ending`].
@@ -32,29 +32,29 @@ use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-/// A client, for the thread that keeps it.
+/// A client, as the thread that keeps it sees it.
 pub(crate) trait KeptClient: Any {
     /// The trustee that it is a client of.
     fn trustee(&self) -> &Arc<Shared>;
 
-    /// Publishes what has been issued, and runs the callbacks of what has been answered.
+    /// Publishes what has been sent, and runs the callbacks of what has been answered.
     fn catch_up(&self);
 
-    /// True where nothing is in flight: nothing would be lost if the client went away.
+    /// Whether nothing is in flight, so that nothing would be lost if the client went away.
     fn is_idle(&self) -> bool;
 
-    /// Waits until everything issued has been executed, its callbacks have run, and the closures that
-    /// it has launched have ended, if it is to wait for `launches`.
+    /// Waits until all requests sent have been executed and their callbacks have run. With
+    /// `launches` it also waits until the closures that the client has launched have ended.
     fn finish(&self, launches: bool);
 
-    /// Takes what has gone wrong since it was last asked.
+    /// Takes the failures since the last call.
     fn take_faults(&self) -> Option<BarrierError>;
 
-    /// True where [`take_faults`](Self::take_faults) would find something.
+    /// Whether [`take_faults`](Self::take_faults) would find something.
     fn has_faults(&self) -> bool;
 }
 
-/// The clients of this thread by index.
+/// The clients of this thread, by trustee number.
 #[derive(Clone, Copy)]
 pub(crate) struct Table {
     clients: *const *const (),
@@ -66,13 +66,13 @@ const NO_TABLE: Table = Table {
     len: 0,
 };
 
-/// Stands for the table while a delegated closure runs. Never followed: it has no entries.
+/// The table while a delegated closure runs. Never followed: it has no entries.
 const IN_LEAF: Table = Table {
     clients: std::ptr::dangling(),
     len: 0,
 };
 
-/// Stands for the table while coroutines run beside a trustee's loop. Never followed either.
+/// The table while coroutines run beside a trustee's loop. Never followed either.
 const IN_TURN: Table = Table {
     clients: std::ptr::without_provenance(2 * align_of::<*const ()>()),
     len: 0,
@@ -83,18 +83,19 @@ thread_local! {
     static OWNER: Ending = Ending(ManuallyDrop::new(Owner::new()));
     /// The owner while its destructor runs: callbacks still find it.
     static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
-    /// See [`is_finishing`]; not of coroutines beside a trustee's loop.
+    /// Whether [a temporary client finishes](is_finishing) on this thread. Coroutines beside a
+    /// trustee's loop keep this for themselves.
     static FINISHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the fast path reads. A thread-local without a destructor can be read as long as the
-/// thread runs; loom takes it away earlier.
+/// The table that the fast path reads. A thread-local without a destructor can be read as long as
+/// the thread runs; loom takes it away earlier.
 #[inline(always)]
 fn table() -> Table {
     TABLE.try_with(Cell::get).unwrap_or(NO_TABLE)
 }
 
-/// Hides the table: every call takes its slow path and finds out that a closure runs.
+/// Hides the table, so that every call takes its slow path and finds out that a closure runs.
 #[inline(always)]
 pub(crate) fn enter_leaf() -> Table {
     let table = table();
@@ -113,17 +114,17 @@ fn show_table(table: Table) {
     let _ = TABLE.try_with(|t| t.set(table));
 }
 
-/// True inside a delegated closure, or the destructor of a delegated value.
+/// Whether this is inside a delegated closure, or the destructor of a delegated value.
 pub(crate) fn in_leaf() -> bool {
     table().clients == IN_LEAF.clients
 }
 
-/// Lets coroutines run beside a trustee's loop, by `f`: each is a client of its own, and finds out
+/// Lets coroutines run beside a trustee's loop, by `f`. Each is a client of its own, and finds out
 /// by the table, which is hidden from them as in a [leaf](enter_leaf).
 pub(crate) fn turn<R>(f: impl FnOnce() -> R) -> R {
     show_table(IN_TURN);
     let result = member::beside_a_loop(f);
-    // It may have grown meanwhile.
+    // The table may have grown meanwhile.
     show_table(OWNER.try_with(|owner| owner.0.table()).unwrap_or(NO_TABLE));
     result
 }
@@ -136,31 +137,31 @@ pub(crate) fn out_of_turn<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// True where a coroutine runs beside a trustee's loop.
+/// Whether a coroutine runs here beside a trustee's loop.
 pub(crate) fn in_turn() -> bool {
     table().clients == IN_TURN.clients
 }
 
-/// True where this thread has been a client. Not inside a delegated closure.
+/// Whether this thread has been a client. Not called inside a delegated closure.
 #[inline(always)]
 pub(crate) fn is_client() -> bool {
     table().len != 0
 }
 
-/// The client of this thread for the trustee in `index`, if it has one.
+/// The client of this thread for the trustee with that number, or null.
 #[inline(always)]
 pub(crate) fn known_client(trustee_number: u32) -> *const () {
     let table = table();
     if trustee_number as usize >= table.len {
         return std::ptr::null();
     }
-    // SAFETY: the table has `len` entries while it is installed.
+    // SAFETY: an installed table has `len` entries, and the index is below that.
     unsafe { *table.clients.wrapping_add(trustee_number as usize) }
 }
 
-/// The client of this thread for `trustee`. `make` makes it where there is none yet, and runs the
-/// callbacks of trustees that have ended meanwhile. `None` where the thread has come so far to its end
-/// that it keeps none.
+/// The client of this thread for `trustee`. If there is none yet, `make` makes it, after the
+/// callbacks of trustees that have ended meanwhile have run. `None` if the thread has ended so far
+/// that it keeps no client.
 pub(crate) fn keep_client<C: KeptClient + Source>(
     trustee: &Arc<Shared>,
     make: impl FnOnce(&Rc<ThreadState>) -> Option<C>,
@@ -168,8 +169,8 @@ pub(crate) fn keep_client<C: KeptClient + Source>(
     with_owner(|owner| owner.connect(trustee, make))
 }
 
-/// Runs `f` on this thread's clients, by their addresses; nothing where it has none, or none any more.
-/// Clients that `f` makes are visited too.
+/// Runs `f` on the addresses of this thread's clients, if it has any. Clients that `f` makes are
+/// visited too.
 pub(crate) fn visit_clients(mut f: impl FnMut(*const ())) {
     let mut index = 0;
     loop {
@@ -184,7 +185,7 @@ pub(crate) fn visit_clients(mut f: impl FnMut(*const ())) {
                 return;
             }
         }
-        // SAFETY: the table has `len` entries while it is installed.
+        // SAFETY: an installed table has `len` entries, and the index is below that.
         let client = unsafe { *table.clients.wrapping_add(index) };
         if !client.is_null() {
             f(client);
@@ -193,12 +194,12 @@ pub(crate) fn visit_clients(mut f: impl FnMut(*const ())) {
     }
 }
 
-/// What the callbacks of this thread are about.
+/// The state that the clients of the code that runs here share.
 pub(crate) fn state() -> Option<Rc<ThreadState>> {
     with_owner(|owner| Rc::clone(&owner.state))
 }
 
-/// The part of this crate that this thread is in.
+/// The present [`Activity`] of this thread.
 pub(crate) fn activity() -> Activity {
     if in_leaf() {
         return Activity::Leaf;
@@ -212,7 +213,7 @@ pub(crate) fn activity() -> Activity {
     })
 }
 
-/// True while a temporary client of the code that runs here finishes: what runs meanwhile are
+/// Whether a temporary client of the code that runs here finishes. User code that runs meanwhile is
 /// callbacks, and no owner knows it.
 fn is_finishing() -> bool {
     if in_turn() {
@@ -221,18 +222,18 @@ fn is_finishing() -> bool {
     FINISHES.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Says whether a temporary client finishes, and gives back what was said before.
+/// Says whether a temporary client finishes. Returns the value before.
 pub(crate) fn set_finishing(now: bool) -> bool {
     if in_turn() {
-        // Not the thread's: another coroutine runs while this one waits.
+        // Kept by the coroutine, not the thread: another coroutine runs while this one waits.
         let before = Serving::with_current(|serving| serving.holds.set_finishing(now));
         return before.unwrap_or(now);
     }
     FINISHES.try_with(|f| f.replace(now)).unwrap_or(now)
 }
 
-/// Runs `f`, user code inside a call of this crate or a trustee's loop: as a leaf in the loop, which
-/// must not wait, and elsewhere as a callback.
+/// Runs `f`, user code inside a call of this crate or a trustee's loop: as a leaf in the loop,
+/// which must not wait, and elsewhere as a callback.
 pub(crate) fn run_user_code<R>(f: impl FnOnce() -> R) -> R {
     if in_leaf() {
         return f();
@@ -246,7 +247,7 @@ pub(crate) fn run_user_code<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Ends this thread's clients now, as at its end. Does nothing while a call of this crate is
+/// Ends this thread's clients now, as its end would. Does nothing while a call of this crate is
 /// under way on this thread, or the process exits.
 pub(crate) fn retire_clients() {
     with_owner(|owner| {
@@ -256,32 +257,34 @@ pub(crate) fn retire_clients() {
     });
 }
 
-/// `None` where the thread has come so far to its end that its owner is gone.
+/// Runs `f` on the owner of the code that runs here. Returns `None` if the thread has ended so far
+/// that its owner is gone.
 fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
     if in_turn() {
         return coroutine::with_owner(f);
     }
     let ending = ENDING.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: null, or the owner while it finishes, further up this thread's stack.
+    // SAFETY: null, or the owner that finishes in `Ending::drop`, which has not returned on this
+    // thread's stack.
     match unsafe { ending.as_ref() } {
         Some(owner) => Some(f(owner)),
         None => OWNER.try_with(|owner| f(&owner.0)).ok(),
     }
 }
 
-/// Keeps the clients of a thread, or of a launched closure.
+/// The owner of a thread's clients, or of a launched closure's.
 pub(crate) struct Owner {
-    /// By index.
+    /// The clients, by trustee number.
     clients: RefCell<Vec<Option<Entry>>>,
-    /// The same, as the fast path reads them.
+    /// The same clients, as the fast path reads them.
     pointers: RefCell<Vec<*const ()>>,
     state: Rc<ThreadState>,
 }
 
-/// The owner of a thread, which finishes it at its end.
+/// The owner of a thread's clients, which finishes them when the thread ends.
 struct Ending(ManuallyDrop<Owner>);
 
-/// A client, polled by this thread's other waits; not of a launched closure.
+/// A client. The thread's other waits poll it, but not that of a launched closure.
 struct Entry {
     client: Rc<dyn KeptClient>,
     _polled: Option<Registration>,
@@ -292,7 +295,7 @@ impl Owner {
         Self::with_state(ThreadState::default())
     }
 
-    /// Of a launched closure.
+    /// An owner for a launched closure.
     pub(crate) fn of_launch(launch: LaunchId) -> Self {
         Self::with_state(ThreadState::of_launch(launch))
     }
@@ -305,7 +308,7 @@ impl Owner {
         }
     }
 
-    /// As the fast path reads it.
+    /// The table of these clients, as the fast path reads it.
     fn table(&self) -> Table {
         let pointers = self.pointers.borrow();
         if pointers.is_empty() {
@@ -318,7 +321,7 @@ impl Owner {
         }
     }
 
-    /// The client for `trustee`, which `make` makes where there is none yet.
+    /// The client for `trustee`. `make` makes it if there is none yet.
     fn connect<C: KeptClient + Source>(
         &self,
         trustee: &Arc<Shared>,
@@ -332,7 +335,7 @@ impl Owner {
         self.sweep();
         let client = Rc::new(make(&self.state)?);
         if let Some(earlier) = self.client_in(index) {
-            // A destructor that the sweep ran has been here before us.
+            // A destructor that the sweep ran has made one already.
             return Some(earlier);
         }
         let mut clients = self.clients.borrow_mut();
@@ -371,10 +374,11 @@ impl Owner {
         drop(removed);
     }
 
-    /// Drops the clients of trustees that have ended, so that len are used again. Their
+    /// Drops the clients of trustees that have ended, so that table entries are used again. Their
     /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
     ///
-    /// Not inside another call, which may use a client still: a member serves inside of its own.
+    /// Does nothing inside another call, which may still use a client. A member serves inside its
+    /// own calls.
     fn sweep(&self) {
         if self.state.activity() != Activity::Idle || is_member() {
             return;
@@ -386,7 +390,7 @@ impl Owner {
                 if !client.trustee().is_gone() {
                     return false;
                 }
-                // On a trustee's thread as leaves, as in `nested::take_answers`.
+                // On a trustee's thread callbacks are leaves, as in `nested::take_answers`.
                 let leaf = Serving::with_current(|_| Leaf::enter_callbacks());
                 client.catch_up();
                 drop(leaf);
@@ -398,9 +402,9 @@ impl Owner {
         }
     }
 
-    /// Whether no call uses the clients, and whatever they wait for will come. If the process
-    /// exits, the frames of whatever called `exit` are still there, and a closure that this
-    /// thread waits for may never end.
+    /// Whether no call uses the clients, and every answer that they wait for will come. If the
+    /// process exits, the frames below `exit` are still there, and a closure that this thread waits
+    /// for may never end.
     fn may_finish(&self) -> bool {
         if activity() != Activity::Idle {
             return false;
@@ -409,8 +413,8 @@ impl Owner {
         clients.iter().flatten().all(|entry| entry.client.is_idle()) || !exit::is_under_way()
     }
 
-    /// Finishes all clients and lets go of those that no session uses. Callbacks and destructors
-    /// may make new ones meanwhile.
+    /// Finishes all clients and drops those that no session uses. Callbacks and destructors may
+    /// make new ones meanwhile.
     pub(crate) fn finish(&self) {
         let _ending = self.state.enter_ending();
         loop {
@@ -419,13 +423,13 @@ impl Owner {
             if held.is_none() && faults.is_none() {
                 return;
             }
-            // Their destructors may ask for something.
+            // Their destructors may make requests.
             discard((held, faults));
         }
     }
 
-    /// A launched closure does not wait for those that it has launched: they may wait for its trustee's
-    /// end, which comes after its own.
+    /// Finishes each client. A launched closure does not wait for closures that it has launched:
+    /// they may wait for its trustee's end, which comes after its own.
     fn finish_clients(&self) {
         let launches = self.state.launch.is_none();
         let mut index = 0;
@@ -436,7 +440,8 @@ impl Owner {
                 if Rc::strong_count(&client) == 2 && client.is_idle() {
                     drop(client);
                     self.remove(index);
-                    // Its last callbacks, or destructors, may have made clients before it.
+                    // The client's last callbacks, or destructors, may have made clients with lower
+                    // numbers.
                     index = 0;
                     continue;
                 }
@@ -461,7 +466,8 @@ impl Drop for Ending {
         self.0.finish();
         show_table(NO_TABLE);
         let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));
-        // SAFETY: dropped here only, and by nobody used later: nothing points at it any more.
+        // SAFETY: this is the only drop of the owner, at the thread's end; table and `ENDING` no
+        // longer point at it.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }

@@ -1,7 +1,7 @@
 //! Giving values to trustees.
 //!
-//! A value becomes an [`Object`], made on its trustee by a request to the trustee's
-//! registry, which keeps all it owns.
+//! A value becomes an [`Object`](crate::object::Object), made on its trustee by a request to the
+//! trustee's registry, which lists all its objects.
 
 use crate::catch::guarded;
 use crate::client::connect::connect;
@@ -16,14 +16,14 @@ use std::any::type_name;
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 
-/// Bytes of values that [`Trustees::entrust_all`] sends a trustee at once, and what a value
-/// counts at least.
+/// Bytes of values that [`Trustees::entrust_all`] sends a trustee at once, and the least that a
+/// value counts.
 const SHIPMENT_BYTES: usize = 64 << 10;
 const SMALL_BYTES: usize = 64;
 
 impl Trustees {
-    /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
-    /// memory that its trustee allocates.
+    /// Gives `value` to the next trustee in turn, and returns the handle. The value moves to memory
+    /// that its trustee allocates.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -40,9 +40,9 @@ impl Trustees {
         self.entrust_value(self.turn(), value)
     }
 
-    /// As [`entrust`](Self::entrust) for each of `values`, with one round trip for many of
-    /// them (up to 64 KiB of values per trustee) instead of one each. The handles come in the
-    /// order of the values.
+    /// Entrusts each of `values`, like [`entrust`](Self::entrust), with one round trip for many of
+    /// them (up to 64 KiB of values per trustee) instead of one each. The handles come in the order
+    /// of the values.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -61,8 +61,8 @@ impl Trustees {
         &self,
         values: impl IntoIterator<Item = T>,
     ) -> Vec<Trust<T>> {
-        // A trustee serves nobody else while it takes a message in: of small values about a
-        // thousand, a tenth of a millisecond.
+        // A trustee serves nobody else while it takes a shipment in: about a thousand small values,
+        // a tenth of a millisecond.
         let per_trustee = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
         let mut values = values.into_iter().fuse();
         let mut handles = Vec::with_capacity(values.size_hint().0);
@@ -86,8 +86,8 @@ impl Trustees {
         }
     }
 
-    /// As [`entrust`](Self::entrust), to the trustee number `trustee`, of `0..len`. What a
-    /// thread asks of the objects of one trustee runs in the order in which it asked.
+    /// Entrusts `value` to the trustee with number `trustee`, of `0..len`. Requests of a thread to
+    /// the objects of one trustee run in the order in which it made them.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -98,7 +98,7 @@ impl Trustees {
     /// ```
     ///
     /// # Panics
-    /// Where there are not so many; inside a delegated closure.
+    /// When `trustee` is not below `len`; inside a delegated closure.
     #[track_caller]
     pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
         self.entrust_value(trustee, value)
@@ -124,10 +124,11 @@ impl Trustees {
         self.entrust_to(self.turn(), build)
     }
 
-    /// As [`entrust_with`](Self::entrust_with), by the trustee number `trustee`.
+    /// Has the trustee with number `trustee` build a value, like
+    /// [`entrust_with`](Self::entrust_with).
     ///
     /// # Panics
-    /// As [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
+    /// The same as for [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
     #[track_caller]
     pub fn entrust_with_on<T: 'static>(
         &self,
@@ -142,7 +143,7 @@ impl Trustees {
         if const { !is_large::<T>() } {
             return self.build_on(trustee, move || value);
         }
-        // The trustee takes it from here.
+        // The trustee copies the value out of this frame.
         let mut offered = Offered {
             value: ManuallyDrop::new(value),
             is_taken: false,
@@ -151,7 +152,7 @@ impl Trustees {
         let member = self.member(trustee);
         let trustee = Arc::clone(&member.shared);
         member.register("Trustees::entrust", move |registry| {
-            // SAFETY: taken once.
+            // SAFETY: the value is taken once, and `is_taken` keeps this frame from dropping it.
             let handle = unsafe { registry.adopt_from(&raw mut offer.value, &trustee) };
             let handle = Trust::new(handle);
             offer.is_taken = true;
@@ -181,14 +182,14 @@ impl Trustees {
         // A panic of `build` must not poison the registry, so it comes back as a value.
         let built = member.register("Trustees::entrust", move |registry| {
             let adopted = if const { is_large::<T>() } {
-                // Off the stack as soon as it is there.
+                // The value leaves the stack as soon as it is built.
                 let built = guarded(|| {
                     let mut place = Box::<ManuallyDrop<T>>::new_uninit();
-                    // SAFETY: of this type but for the name.
+                    // SAFETY: the box has room for a `T`: `ManuallyDrop<T>` has the same layout.
                     unsafe { place.as_mut_ptr().cast::<T>().write(build()) };
                     place
                 });
-                // SAFETY: taken once.
+                // SAFETY: the value has been built, and is taken once; the box does not drop it.
                 built.map(|mut place| unsafe { registry.adopt_from(place.as_mut_ptr(), &trustee) })
             } else {
                 guarded(build).map(|value| registry.adopt(value, &trustee))
@@ -214,13 +215,14 @@ impl Trustees {
         let trustee = Arc::clone(&member.shared);
         member.register("Trustees::entrust_all", move |registry| {
             let (len, mut values) = (values.len(), values);
-            // SAFETY: fewer. Nobody drops them there.
+            // SAFETY: zero is no more than the capacity. The values stay where they are, and the
+            // vector drops none.
             unsafe { values.set_len(0) };
             let place = values.as_mut_ptr().cast::<ManuallyDrop<T>>();
             let adopt = |i| {
-                // SAFETY: there are so many.
+                // SAFETY: `i` is below the number of values.
                 let place = unsafe { place.add(i) };
-                // SAFETY: taken once each.
+                // SAFETY: each value is taken once, and the vector drops none.
                 Trust::new(unsafe { registry.adopt_from(place, &trustee) })
             };
             let handles: Vec<_> = (0..len).map(adopt).collect();
@@ -236,21 +238,22 @@ impl Trustees {
 }
 
 impl TrusteeHandle {
-    /// Runs `f` on the trustee's registry. It must not panic: that would poison it.
+    /// Runs `f` on the trustee's registry. `f` must not panic: that would poison the registry.
     #[track_caller]
     fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
         let client = match refuse_to_wait().and_then(|()| connect(&self.shared)) {
             Ok(client) => client,
             Err(why) => refuse(call, type_name::<F>(), &why),
         };
-        // SAFETY: the registry lives until its trustee has ended; the call waits.
+        // SAFETY: the registry lives until its trustee has ended, and the call waits, so borrows
+        // last.
         let result = unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) });
         client.raise_held();
         result
     }
 }
 
-/// A value in its owner's frame, which is dropped there unless its trustee has taken it.
+/// A value in its owner's frame, which drops it unless its trustee has taken it.
 struct Offered<T> {
     value: ManuallyDrop<T>,
     is_taken: bool,
@@ -259,13 +262,13 @@ struct Offered<T> {
 impl<T> Drop for Offered<T> {
     fn drop(&mut self) {
         if !self.is_taken {
-            // SAFETY: nobody has it, and it is not used again.
+            // SAFETY: nobody has taken the value, and it is not used again.
             unsafe { ManuallyDrop::drop(&mut self.value) };
         }
     }
 }
 
-/// Lets reports know of objects just adopted.
+/// Lists new objects for reports.
 fn enlist<T>(trustee: &Shared, handles: &[Trust<T>]) {
     let objects = handles.iter().map(|handle| handle.header().addr());
     trustee.roster.adopt(type_name::<T>(), objects);

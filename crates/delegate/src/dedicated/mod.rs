@@ -43,21 +43,21 @@ pub struct Trustees {
     pub(crate) next: AtomicUsize,
 }
 
-// SAFETY: `home` is only followed by its trustee; the rest is shared by design.
+// SAFETY: only the trustee follows `home`; the rest may be shared by its types.
 unsafe impl Send for TrusteeHandle {}
-// SAFETY: as above.
+// SAFETY: only the trustee follows `home`; the rest may be shared by its types.
 unsafe impl Sync for TrusteeHandle {}
 
-/// A trustee, from outside.
+/// A running trustee, as its owner sees it.
 pub(crate) struct TrusteeHandle {
     pub(crate) shared: Arc<Shared>,
-    /// Where it keeps its objects: itself an object, alive until the trustee has ended.
+    /// The trustee's registry of objects: itself an object, alive until the trustee has ended.
     pub(crate) home: *mut Object<Registry>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Trustees {
-    /// `n` trustees, each on a thread of its own. Nothing happens before
+    /// Settings for `n` trustees, each on a thread of its own. Nothing happens before
     /// [`start`](Builder::start).
     pub fn dedicated(n: usize) -> Builder {
         Builder {
@@ -76,15 +76,15 @@ impl Trustees {
         }
     }
 
-    /// How many there are.
+    /// The number of trustees.
     #[allow(clippy::len_without_is_empty)] // There is always one.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// What each trustee has counted, as it last published: when idle, every 64 passes with
-    /// work, and at its end. For figures that are complete see [`shutdown`](Self::shutdown),
-    /// for more of them [`report`](Self::report).
+    /// The counters of each trustee, as it last published them: when idle, every 64 passes with
+    /// work, and at its end. For complete figures see [`shutdown`](Self::shutdown), for more of
+    /// them [`report`](Self::report).
     pub fn metrics(&self) -> Vec<Metrics> {
         self.members
             .iter()
@@ -92,13 +92,13 @@ impl Trustees {
             .collect()
     }
 
-    /// Serves what was accepted, drops the values on their trustees and ends them. Later
-    /// requests are refused as `Closed`. Callbacks that this or other threads have not run
-    /// yet stay with them. What each trustee has counted comes back.
+    /// Ends the trustees, after they have served every accepted request and dropped their values.
+    /// Returns the counters of each. Later requests are refused as `Closed`. Callbacks that a
+    /// thread has not run yet stay with it.
     ///
-    /// The trustees' threads have ended then. A member of a flat team, which serves while it
-    /// waits, does not wait for the destructors of thread-locals on these threads: they may ask
-    /// it for something yet.
+    /// The trustees' threads have ended then. A member of a flat team, which serves while it waits,
+    /// does not wait for the destructors of thread-locals on these threads: they may still make
+    /// requests to it.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryPostError};
@@ -111,8 +111,9 @@ impl Trustees {
     /// ```
     ///
     /// # Panics
-    /// Inside a delegated closure, and in one launched on one of these trustees. In another launched
-    /// closure for which one of these trustees would wait: they end by themselves then.
+    /// Inside a delegated closure, and inside a closure launched on one of these trustees. Inside
+    /// another launched closure that one of these trustees waits for: the trustees end by
+    /// themselves then.
     #[track_caller]
     pub fn shutdown(mut self) -> Vec<Metrics> {
         NoSwitch::refuse("Trustees::shutdown");
@@ -127,8 +128,8 @@ impl Trustees {
         self.metrics()
     }
 
-    /// Ends the trustees, and waits for those that do not wait for this closure: else for whom first
-    /// it cannot.
+    /// Ends the trustees, and waits for each that does not wait for this closure. Returns the ring
+    /// that the first of the others would have closed.
     fn end(&mut self) -> Option<CircularWait> {
         let mut first = None;
         for member in &self.members {
@@ -144,8 +145,8 @@ impl Trustees {
                     continue;
                 }
                 match wait_for_end(&member.shared) {
-                    // Thread-locals of that thread may still ask this one for something when
-                    // they are dropped, and nobody serves in a join: it ends by itself.
+                    // Destructors of thread-locals there may still make requests to this thread,
+                    // which does not serve in a join: the thread ends by itself.
                     Ok(true) => continue,
                     Ok(false) => {}
                     Err(ring) => {
@@ -154,7 +155,7 @@ impl Trustees {
                     }
                 }
                 if thread.join().is_err() {
-                    // A trustee never unwinds; requests it has not answered may borrow.
+                    // A trustee never unwinds; requests that it has not answered may borrow.
                     std::process::abort();
                 }
             }
@@ -165,7 +166,7 @@ impl Trustees {
 
 impl Drop for Trustees {
     fn drop(&mut self) {
-        // Those that would wait for this closure end by themselves.
+        // Trustees that would wait for this closure end by themselves.
         let _ = self.end();
     }
 }
@@ -178,18 +179,18 @@ impl fmt::Debug for Trustees {
     }
 }
 
-/// True on the thread of `trustee`.
+/// Whether this is the thread of `trustee`.
 fn owns(trustee: &Shared) -> bool {
     Serving::with_current(|serving| serving.owns(trustee)) == Some(true)
 }
 
-/// A home object on its way to its trustee.
+/// A registry on its way to its trustee.
 struct Home(*mut Object<Registry>);
 
-// SAFETY: followed by the trustee only.
+// SAFETY: only the trustee follows the address.
 unsafe impl Send for Home {}
 
-/// How trustees are to be, from [`Trustees::dedicated`] to [`start`](Self::start).
+/// The settings of trustees to be started, from [`Trustees::dedicated`] to [`start`](Self::start).
 ///
 /// ```
 /// use corelay_delegate::{StartError, Trustees};
@@ -218,7 +219,7 @@ pub struct Builder {
     name: String,
     cpus: Vec<usize>,
     origin: Position,
-    /// Of the members of a flat team.
+    /// The policy, if these are the members of a flat team.
     pub(crate) policy: Option<Policy>,
     observe: bool,
     stack_size: Option<usize>,
@@ -226,34 +227,34 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Requests in flight per client and trustee: `1..=65_536`, ordinarily 256.
+    /// Sets the requests in flight per client and trustee: `1..=65_536`, ordinarily 256.
     pub fn window(mut self, requests: usize) -> Self {
         self.window = requests;
         self
     }
 
-    /// Requests of one client that a trustee runs before it answers them and turns to the
-    /// next: `1..=65_536`, ordinarily 128. Fewer where they are longer than the shortest.
+    /// Sets how many requests of one client a trustee runs before it answers them and turns to the
+    /// next: `1..=65_536`, ordinarily 128. Fewer if they are longer than the shortest.
     pub fn batch(mut self, requests: usize) -> Self {
         self.batch = requests;
         self
     }
 
-    /// Bytes up to which a client's request ring grows: 512 to 2^30, rounded up to a power
-    /// of two, ordinarily 64 KiB. The answer ring takes as many; the callbacks that wait take
-    /// up to 288 B for each request of the window, rounded up to a power of two.
+    /// Sets the bytes up to which a client's request ring grows: 512 to 2^30, rounded up to a power
+    /// of two, ordinarily 64 KiB. The answer ring takes as many; the callbacks that wait take up to
+    /// 288 B for each request of the window, rounded up to a power of two.
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.ring_bytes = bytes;
         self
     }
 
-    /// How long an idle trustee polls before it sleeps: ordinarily 100 µs.
+    /// Sets how long an idle trustee polls before it sleeps: ordinarily 100 µs.
     pub fn spin(mut self, budget: Duration) -> Self {
         self.spin = budget;
         self
     }
 
-    /// Name of the trustees' threads; a number follows it.
+    /// Sets the name of the trustees' threads; a number follows it.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -266,11 +267,11 @@ impl Builder {
         self
     }
 
-    /// Observes the trustees and their clients more closely, for
-    /// [`Trustees::report`]: how often answers were ready, requests without room, latencies,
-    /// the slowest closures. Ordinarily not. Latencies and closures are sampled, and nothing
-    /// is done per request: the lab's targets allow it 3 % of the throughput of `apply_then`.
-    /// What is measured, and how often, is in [`crate::report`].
+    /// Observes the trustees and their clients more closely, for [`Trustees::report`]: how often
+    /// answers were ready, requests without room, latencies, the slowest closures. Off by default.
+    /// Latencies and closures are sampled, and nothing is done per request: the lab's targets allow
+    /// it 3 % of the throughput of `apply_then`. [`crate::report`] says what is measured, and how
+    /// often.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, barrier};
@@ -287,8 +288,8 @@ impl Builder {
         self
     }
 
-    /// Positions begin at `cursor` units and `count` requests instead of 0. For tests of
-    /// the wrap.
+    /// Sets the origin of positions to `cursor` units and `count` requests instead of 0. For tests
+    /// of the wrap.
     #[doc(hidden)]
     pub fn origin(mut self, cursor: u32, count: u32) -> Self {
         self.origin = Position::new(cursor, count);
@@ -296,9 +297,9 @@ impl Builder {
     }
 
     /// Runs the trustees' loops as coroutines of `host`, so that closures that wait can run beside
-    /// them: see [`Trust::launch`](crate::Trust::launch). With corelay's fibres it is
-    /// `unsafe { corelay::fibre::host() }`, whose caller promises something for all closures that are
-    /// launched there. Closures then run on the stacks that the host gives.
+    /// them: see [`Trust::launch`](crate::Trust::launch). With corelay's fibres it is `unsafe {
+    /// corelay::fibre::host() }`, whose caller promises where launched closures do not wait.
+    /// Closures then run on the stacks that the host gives.
     ///
     /// Ordinarily there is none, and launches are refused. Members of a flat team have none.
     pub fn host(mut self, host: Host) -> Self {
@@ -306,15 +307,15 @@ impl Builder {
         self
     }
 
-    /// Bytes of each trustee's stack, ordinarily as many as the standard library gives a thread
-    /// (2 MiB). On [hosted](Self::host) trustees of each launched closure's stack, too, which has
-    /// 256 KiB otherwise. They are address space: memory is taken where it is touched.
+    /// Sets the bytes of each trustee's stack, ordinarily as many as the standard library gives a
+    /// thread (2 MiB). On [hosted](Self::host) trustees each launched closure's stack has as many,
+    /// too, and 256 KiB otherwise. They are address space: memory is taken where it is touched.
     ///
-    /// It has to hold what closures and destructors keep in their frames, and what closures return,
-    /// or [`entrust_with`](Trustees::entrust_with) builds: of that several copies where nothing is
-    /// optimised, six at most, besides those that the closure itself makes. Captures of more than
-    /// 4 KiB are boxed by who asks, and values of [`entrust`](Trustees::entrust) that large go from
-    /// frame to heap: of neither is anything on the trustee's stack.
+    /// A stack has to hold what closures and destructors keep in their frames, and each value that
+    /// a closure returns or [`entrust_with`](Trustees::entrust_with) builds: unoptimised builds
+    /// have several copies of that, six at most, besides those that the closure itself makes. The
+    /// caller boxes captures of more than 4 KiB, and values of [`entrust`](Trustees::entrust) that
+    /// large go from frame to heap: neither takes anything of the trustee's stack.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -360,7 +361,7 @@ impl Builder {
         Ok(trustees)
     }
 
-    /// Of the `i`th trustee.
+    /// The settings of trustee `i`.
     pub(crate) fn settings(&self, i: usize) -> Settings {
         let can_spin = !MODEL && !Backoff::new().is_yielding();
         // A member serves while it waits, and soon.
@@ -405,9 +406,10 @@ impl Builder {
                 thread: Some(thread),
             }),
             Err(error) => {
-                // SAFETY: no thread has it.
+                // SAFETY: the thread has not started, so nobody else knows the registry, whose
+                // value is there.
                 unsafe { Header::drop_value(home.cast()) };
-                // SAFETY: as above.
+                // SAFETY: the value has been dropped, and nobody else knows the registry.
                 unsafe { Header::free(home.cast()) };
                 Err(error)
             }

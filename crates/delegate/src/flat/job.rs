@@ -1,4 +1,5 @@
-//! Jobs of a flat team: its function, run by one member each, and who waits for all of them.
+//! Jobs of a flat team: a function that each member runs once, and the caller's wait for all of
+//! them.
 
 use super::member::Member;
 use crate::context::discard::discard;
@@ -7,7 +8,7 @@ use corelay_sync::facade::atomic::{AtomicU32, Ordering};
 use corelay_sync::facade::sync::{Arc, Mutex};
 use std::any::Any;
 
-/// What a member is to run. The function stays with whoever waits for [`Round`].
+/// The function that members are to run. It stays with the thread that waits for the [`Round`].
 pub(crate) type Task<'a> = dyn Fn(&Member) + Sync + 'a;
 
 /// A function to be run by one member.
@@ -17,10 +18,12 @@ pub(crate) struct Job {
     pub(crate) number: usize,
 }
 
-// SAFETY: the task is `Sync`, and kept until the round is over.
+// SAFETY: the task is `Sync`, and the caller of `new` keeps it until the round is over.
 unsafe impl Send for Job {}
 
 impl Job {
+    /// Makes a job.
+    ///
     /// # Safety
     /// `task` stays where it is until `round` is over.
     pub(crate) unsafe fn new(task: &Task<'_>, round: &Arc<Round>, number: usize) -> Self {
@@ -35,12 +38,13 @@ impl Job {
 
     /// Runs the task.
     pub(crate) fn run(&self, member: &Member) {
-        // SAFETY: the round is not over before this job has ended.
+        // SAFETY: the caller of `new` keeps the task until the round is over, which this job's end
+        // precedes.
         let task = unsafe { &*self.task };
         task(member);
     }
 
-    /// The job has ended, perhaps with a panic. The task is gone from now on.
+    /// Ends the job, perhaps with a panic. The task may be gone from now on.
     pub(crate) fn end(self, panic: Option<Box<dyn Any + Send>>) {
         if let Some(payload) = panic {
             self.round.hold(payload);
@@ -49,7 +53,7 @@ impl Job {
     }
 }
 
-/// The jobs of one run: who waits for them, and the first panic.
+/// The jobs of one run: the wait for all of them, and the first panic.
 pub(crate) struct Round {
     left: Futex,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -76,8 +80,8 @@ impl Round {
     }
 
     fn one_less(&self) {
-        // AcqRel: Release, what the job has done is seen by whoever waits for the round;
-        // Acquire, the last one passes on what all others have done.
+        // AcqRel: Release publishes what the job has done to the thread that waits for the round;
+        // Acquire lets the last one pass on what all others have done.
         if self.jobs.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Release: pairs with the Acquire of `wait`.
             self.left.word().store(0, Ordering::Release);
@@ -85,7 +89,7 @@ impl Round {
         }
     }
 
-    /// Waits until all jobs have ended; the first panic of one.
+    /// Waits until all jobs have ended. Returns the first panic.
     pub(crate) fn wait(&self) -> Option<Box<dyn Any + Send>> {
         // Acquire: pairs with the Release of `one_less`.
         while self.left.word().load(Ordering::Acquire) != 0 {
@@ -95,7 +99,7 @@ impl Round {
     }
 }
 
-/// Parts of it without a member, for the models.
+/// Parts of a member on their own, for the models.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 pub(crate) mod checked {
     use super::Round;
@@ -103,7 +107,7 @@ pub(crate) mod checked {
     use crate::object::shared::Shared;
     use crate::object::thread::TrusteeThread;
 
-    /// See [`TrusteeThread`].
+    /// The doorbell of a member: see [`TrusteeThread`].
     pub struct Doorbell(TrusteeThread);
 
     impl Default for Doorbell {
@@ -113,18 +117,18 @@ pub(crate) mod checked {
     }
 
     impl Doorbell {
-        /// One who waits.
+        /// Rings, as a waiting thread does.
         pub fn ring(&self) {
             self.0.bell.ring();
         }
 
-        /// The member; true where it is to serve.
+        /// Hears the bell, as the member does. Returns whether it is to serve.
         pub fn hear(&self) -> bool {
             self.0.bell.hear()
         }
     }
 
-    /// What others know of a member: see [`Shared::doze`].
+    /// The shared state of a member that dozes: see [`Shared::doze`].
     pub struct Dozer(Shared);
 
     impl Default for Dozer {
@@ -137,43 +141,43 @@ pub(crate) mod checked {
     }
 
     impl Dozer {
-        /// The member's thread: sleeps, unless it finds something.
+        /// Sleeps, as the member's thread does, unless `look` finds something.
         pub fn doze(&self, look: impl FnOnce() -> bool) {
             let sleeper = self.0.thread.take_sleeper();
             self.0.doze(&sleeper, look);
         }
 
-        /// A client that has published something.
+        /// Rouses the member, as a client does after it has published something.
         pub fn rouse(&self) {
             assert!(self.0.rouse_if_needed(), "it has not closed");
         }
 
-        /// A closure whose wait has had requests refused.
+        /// Tells of refusals, as a closure does whose wait has had requests refused.
         pub fn refuse(&self) {
             self.0.tell_of_refusals();
         }
 
-        /// True where there are such.
+        /// Whether the member has been told of refusals.
         pub fn has_refused(&self) -> bool {
             self.0.take_refusals()
         }
     }
 
-    /// See [`Round`].
+    /// The jobs of one run: see [`Round`].
     pub struct Jobs(Round);
 
     impl Jobs {
-        /// So many are to end.
+        /// A run of so many jobs.
         pub fn new(jobs: usize) -> Self {
             Self(Round::new(jobs))
         }
 
-        /// One has ended.
+        /// Ends one job.
         pub fn end(&self) {
             self.0.one_less();
         }
 
-        /// Waits for all.
+        /// Waits for all jobs.
         pub fn wait(&self) {
             self.0.wait();
         }

@@ -17,36 +17,36 @@ use corelay_sync::wait::{NoSwitch, Sleeper};
 use std::cell::RefCell;
 use std::fmt;
 
-/// A member of a [`Team`](crate::Team), as the function sees it that runs on it: `me`.
+/// A member of a [`Team`](crate::Team), which the function that runs on it gets as `me`.
 ///
 /// It stays on its thread.
 pub struct Member {
     shared: Arc<Shared>,
     number: usize,
-    /// Borrowed while it serves.
+    /// Borrowed while the trustee serves.
     trustee: RefCell<Trustee>,
     sleeper: std::sync::Arc<Sleeper>,
 }
 
 /// Looks at its answer and its lanes before a member yields: some 100 µs.
 const LOOKS: u32 = if MODEL { 0 } else { 4096 };
-/// Looks in vain before a member rings, and between two rings: not every round trip is to
-/// cost a line more.
+/// Looks in vain before a member rings, and between two rings, so that not every round trip costs a
+/// line more.
 const RING_AFTER: u32 = if MODEL { 1 } else { 128 };
-/// Looks in vain before a member looks at the heads too, of clients that have published
-/// nothing by mail: as a trustee on its own.
+/// Looks in vain before a member looks at the heads too, of clients that have published nothing by
+/// mail. A dedicated trustee has the same number.
 const HEADS_AFTER: u32 = if MODEL { 1 } else { 256 };
 const YIELDS: u32 = if MODEL { 0 } else { 64 };
 
-/// A member's function, with what it serves meanwhile.
+/// The function of a member, with its serving in between.
 static FUNCTION: Mark = Mark::new("function").with_arg("member");
 
 /// Runs a job on the thread of `trustee`.
 pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
     if shared.thread.bell.hear() {
-        // Rung while the trustee's own loop served: as behind any ring, but it is none of this
-        // function's.
+        // Rung while the trustee's own loop served: served as after any ring, but not this
+        // function's doing.
         trustee.pass(false, u32::MAX);
         trustee.send_nested();
     }
@@ -67,16 +67,16 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
         ended = guarded(|| {
             let _span = trace::span(&FUNCTION).with(member.number as u64);
             job.run(&member);
-            // What it has asked for is part of its work.
+            // The function's requests are part of its work.
             finish_clients();
         });
         if ended.is_err() {
-            // The panic above counts, not what is found now.
+            // The first panic counts, not those found now.
             discard(guarded(finish_clients).err());
         }
     });
     let mut trustee = member.trustee.into_inner();
-    // Whoever has rung is served by the trustee's own loop from here on.
+    // From here on the trustee's own loop serves a thread that has rung.
     if member.shared.thread.bell.hear() {
         trustee.count_ring();
     }
@@ -85,12 +85,12 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
 }
 
 impl Member {
-    /// Its number in the team, from 0.
+    /// The number of this member in the team, from 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Gives `value` to this member itself.
+    /// Entrusts `value` to this member itself.
     ///
     /// # Panics
     /// Inside a delegated closure.
@@ -100,9 +100,8 @@ impl Member {
         Trust::new(self.trustee.borrow_mut().adopt(value))
     }
 
-    /// Serves what others have asked of this member's objects so far, also where its policy
-    /// would not; true where there was something. For a function that computes for long
-    /// without calling corelay.
+    /// Serves the requests of others to this member's objects, whatever its policy says. Returns
+    /// whether there were any. For a function that computes for long without calling corelay.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -122,12 +121,12 @@ impl Member {
 
     /// Sleeps until there is an answer or something to serve: see [`Shared::doze`].
     fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
-        // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
+        // Before a sleep, as in `Trustee::doze`. The trustee is borrowed while a pass waits.
         if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
             trustee.publish_metrics();
         }
         self.shared.doze(&self.sleeper, || {
-            // Behind the sleeper's barrier: see `Seat::hear`.
+            // After the sleeper's barrier: see `Bell::hear`.
             target.ring();
             done() || self.pass(true) > 0
         });
@@ -135,8 +134,8 @@ impl Member {
 }
 
 impl Serve for Member {
-    /// One pass of the trustee; the number of requests run. Nothing while one is under way
-    /// already, or a closure that runs at once: no member serves with a delegated closure on
+    /// Makes one pass of the trustee. Returns the number of requests run. Does nothing while a pass
+    /// or a closure that runs at once is under way: no member serves with a delegated closure on
     /// its stack.
     fn pass(&self, heads: bool) -> u32 {
         if in_leaf() {
@@ -145,8 +144,8 @@ impl Serve for Member {
         let Ok(mut trustee) = self.trustee.try_borrow_mut() else {
             return 0;
         };
-        // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
-        // everything, then.
+        // A thread that has rung has published by mail, perhaps gone to sleep, and does not ring
+        // again: so the pass serves everything.
         let batch = if self.shared.thread.bell.hear() {
             trustee.count_ring();
             u32::MAX
@@ -172,7 +171,8 @@ impl Serve for Member {
                 continue;
             }
             idle += 1;
-            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            // Rings before it gives its CPU away: the thread that it waits for may be next on that
+            // CPU.
             if idle.is_multiple_of(RING_AFTER) || idle >= looks {
                 target.ring();
             }
@@ -182,7 +182,7 @@ impl Serve for Member {
                 thread::yield_now();
             } else {
                 self.sleep(target, done);
-                // Where there was something, more may follow soon.
+                // After something more may follow soon.
                 idle = 0;
             }
         }

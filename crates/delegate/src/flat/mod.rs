@@ -5,17 +5,17 @@
 //! |---|---|
 //! | `team` | members, from start to shutdown; giving them work |
 //! | `member` | a thread that serves while it waits |
-//! | `job` | its function, and who waits for all of them |
+//! | `job` | its function, and the wait for all members |
 //!
-//! Outside of this directory are the [policies](crate::policy), how calls find out that their thread is
-//! a [member](crate::context::member), and [requests](crate::client::own) of a member to objects of its
-//! own.
+//! Outside of this directory are the [policies](crate::policy), the way in which calls find out
+//! that their thread is a [member](crate::context::member), and requests (`client/own.rs`) of a
+//! member to objects of its own.
 //!
-//! A member is a [trustee](crate::trustee) that is given a function to run now and then. While
-//! the function runs, the trustee's passes are made by the calls of this crate inside it:
-//! wherever one waits, and where the policy says so. Before and after, the thread is a trustee
-//! like any other. So all promises of dedicated trustees hold; only how soon a request runs
-//! depends on what the member's function does.
+//! A member is a [trustee](crate::trustee) that is given a function to run now and then. While the
+//! function runs, the trustee's passes are made by the calls of this crate inside it: wherever one
+//! waits, and whenever the policy says so. Before and after, the thread is a trustee like any
+//! other. So all promises of dedicated trustees hold; only how soon a request runs depends on what
+//! the member's function does.
 
 pub(crate) mod job;
 pub(crate) mod member;

@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Threads that are clients and trustees at once.
 ///
 /// A team's members are trustees: everything that [`Trustees`] offers is here too, above all
-/// `entrust` (to the members in turn), `entrust_on` (to a chosen one) and `entrust_all`
-/// (spread). And they run a function together, each serving the others wherever it waits.
+/// `entrust` (to the members in turn), `entrust_on` (to a chosen one) and `entrust_all` (spread).
+/// The members also run a function together, each serving the others wherever it waits.
 ///
 /// ```
 /// use corelay_delegate::{StartError, Trustees, barrier};
@@ -44,11 +44,11 @@ pub struct Team {
 }
 
 impl Trustees {
-    /// A team of `n` members, each client and trustee on a thread of its own. Nothing happens
-    /// before [`start`](TeamBuilder::start) or [`run`](TeamBuilder::run).
+    /// Settings for a team of `n` members, each client and trustee on a thread of its own. Nothing
+    /// happens before [`start`](TeamBuilder::start) or [`run`](TeamBuilder::run).
     ///
-    /// There may be more members than CPUs: it works, but those that wait then keep others
-    /// from what they wait for.
+    /// There may be more members than CPUs. That works, but a member that waits then keeps the CPU
+    /// from the one that it waits for.
     pub fn flat(n: usize) -> TeamBuilder {
         let mut base = Self::dedicated(n).name("member");
         base.policy = Some(Policy::default());
@@ -56,7 +56,7 @@ impl Trustees {
     }
 }
 
-/// How a team is to be, from [`Trustees::flat`] to [`start`](Self::start).
+/// The settings of a team to be started, from [`Trustees::flat`] to [`start`](Self::start).
 ///
 /// ```
 /// use corelay_delegate::{Policy, StartError, Trustees};
@@ -79,43 +79,44 @@ pub struct TeamBuilder {
 }
 
 impl TeamBuilder {
-    /// When a member serves that need not wait: ordinarily [`Policy::Adaptive`].
+    /// Sets when a member serves although it need not wait: ordinarily [`Policy::Adaptive`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.base.policy = Some(policy);
         self
     }
 
-    /// As [`Builder::window`].
+    /// Sets the window, like [`Builder::window`].
     pub fn window(mut self, requests: usize) -> Self {
         self.base = self.base.window(requests);
         self
     }
 
-    /// As [`Builder::batch`].
+    /// Sets the batch, like [`Builder::batch`].
     pub fn batch(mut self, requests: usize) -> Self {
         self.base = self.base.batch(requests);
         self
     }
 
-    /// As [`Builder::ring_bytes`].
+    /// Sets the bytes of rings, like [`Builder::ring_bytes`].
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.base = self.base.ring_bytes(bytes);
         self
     }
 
-    /// As [`Builder::spin`], for a member whose function has ended.
+    /// Sets the polling time of a member whose function has ended, like [`Builder::spin`].
     pub fn spin(mut self, budget: Duration) -> Self {
         self.base = self.base.spin(budget);
         self
     }
 
-    /// As [`Builder::name`].
+    /// Sets the name of the threads, like [`Builder::name`].
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.base = self.base.name(name);
         self
     }
 
-    /// As [`Builder::observe`]: members are trustees, and [`Trustees::report`] says more of them.
+    /// Observes the members, like [`Builder::observe`]: members are trustees, and
+    /// [`Trustees::report`] says more of them.
     ///
     /// ```
     /// use corelay_delegate::{StartError, Trustees};
@@ -129,13 +130,14 @@ impl TeamBuilder {
         self
     }
 
-    /// As [`Builder::pin`].
+    /// Pins the members, like [`Builder::pin`].
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.base = self.base.pin(cpus);
         self
     }
 
-    /// Sets the stack size as [`Builder::stack_size`] does. A member's function runs on that stack, too.
+    /// Sets the stack size, like [`Builder::stack_size`]. A member's function runs on that stack,
+    /// too.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.base = self.base.stack_size(bytes);
         self
@@ -172,7 +174,7 @@ impl TeamBuilder {
     /// [`StartError`]; `f` has not run then.
     ///
     /// # Panics
-    /// As [`Team::run`].
+    /// The same as for [`Team::run`].
     #[track_caller]
     pub fn run<R: Send>(self, f: impl Fn(&Member) -> R + Sync) -> Result<Vec<R>, StartError> {
         let team = self.start()?;
@@ -183,15 +185,15 @@ impl TeamBuilder {
 }
 
 impl Team {
-    /// Has each member run `f`, and waits for all; the results by the members' numbers.
+    /// Has each member run `f`, and waits for all. Returns the results by the members' numbers.
     ///
-    /// A member serves the others while it waits in a call of corelay, where its
-    /// [`Policy`] says so, in [`poll`](crate::poll) and [`Member::serve`], and from its
-    /// function's end on. Before it counts as ended, what its function has asked for has been
-    /// done and its callbacks have run, as by [`barrier`](crate::barrier).
+    /// A member serves the others while it waits in a call of corelay, when its [`Policy`] says so,
+    /// in [`poll`](crate::poll) and [`Member::serve`], and from its function's end on. Before it
+    /// counts as ended, the requests of its function have been done and their callbacks have run,
+    /// as by [`barrier`](crate::barrier).
     ///
-    /// `f` may borrow from the caller. The calling thread sleeps; it is none of the members.
-    /// Another thread that calls `run` meanwhile waits for its turn.
+    /// `f` may borrow from the caller. The calling thread sleeps; it is not a member. Another
+    /// thread that calls `run` meanwhile waits for its turn.
     ///
     /// # Panics
     /// With the first panic of a member's function, or of a callback that it has not waited
@@ -230,12 +232,13 @@ impl Team {
         let round = Arc::new(Round::new(self.members.len()));
         for (number, member) in self.members.iter().enumerate() {
             let shared = &member.shared;
-            // SAFETY: this frame, which borrows the task, waits for the round; nothing in
-            // between unwinds.
+            // SAFETY: this frame, which borrows the task, waits for the round; nothing in between
+            // unwinds.
             let job = unsafe { Job::new(task, &round, number) };
             let work: Work = Box::new(move |trustee| work(trustee, job));
             shared.thread.give(Box::new(work));
-            // SAFETY: a node of its own, in no inbox: its last job has ended.
+            // SAFETY: the node belongs to this member alone and is in no inbox, since its last job
+            // has ended.
             let taken = unsafe { shared.inbox.push(&raw const shared.thread.work_node) };
             debug_assert!(taken, "the team has not been shut down: it is borrowed");
             shared.rouse_if_needed();
@@ -243,7 +246,7 @@ impl Team {
         round.wait()
     }
 
-    /// As [`Trustees::shutdown`].
+    /// Ends the members, like [`Trustees::shutdown`].
     ///
     /// # Panics
     /// Inside a delegated closure.

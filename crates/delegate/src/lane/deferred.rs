@@ -1,8 +1,8 @@
-//! Requests that have reached an object which a launched closure holds: they wait.
+//! Requests that wait for an object which a launched closure holds.
 //!
-//! A request in the ring stays where it is, with room for its answer, and later ones to other objects
-//! are run and answered in their places. But the tail must not pass it, or the client would take the
-//! answer that is not there:
+//! A request in the ring stays where it is, with room for its answer, and later ones to other
+//! objects are run and answered in their places. But the tail must not pass it, or the client would
+//! take an answer that is not there:
 //!
 //! ```text
 //!   ring:  … A₁  B₁  A₂  B₂ │ …        A is held, B is not
@@ -10,20 +10,20 @@
 //!          tail    deferred at
 //! ```
 //! When A is free again, A₁ and A₂ are run, and the tail moves on. So a client whose window ends
-//! behind a held object's request waits for it: a stated limit. A mail call waits by itself: its
+//! after a held object's request waits for it: a stated limit. A mail call waits by itself: its
 //! `done` is written later.
 //!
-//! **Order.** What is deferred of one client to one object is run in the order in which it came, since
-//! it is found by its place in [`Deferrals`], and goes before all that comes later, since the object is
-//! held until all of it has been run, or a launch among it holds the object anew. Of several clients,
-//! those that have waited longest come first.
+//! **Order.** Deferred requests of one client to one object run in the order in which they came,
+//! since they are found by their place in [`Deferrals`]. They go before all later ones, since the
+//! object is held until all of them have been run, or a launch among them holds the object anew.
+//! Among several clients, those that have waited longest come first.
 //!
-//! **No answer is taken too early.** The client reaps up to the tail, which is at the first deferred
-//! request or at `at`, whichever comes first: everything before it has been run. A fault behind it
-//! may be counted already; the client then looks at each label up to the tail, as ever.
+//! **No answer is taken too early.** The client reaps up to the tail, which is at the first
+//! deferred request or at `at`, whichever comes first: everything before it has been run. A fault
+//! after it may be counted already; the client then looks at each label up to the tail, as ever.
 //!
-//! A jump into larger rings is no request to an object, and is run. The tail has not passed it either
-//! while something before it is deferred, so the smaller rings are there.
+//! The growth of a ring is no request to an object, and its record is run. The tail has not passed
+//! that either while something before it is deferred, so the smaller rings are there.
 
 use crate::context::serving::Serving;
 use crate::error::CircularWait;
@@ -59,7 +59,7 @@ enum RecordPlace {
     MailLine(Mail),
 }
 
-/// Those of a lane, in order.
+/// The deferred requests of a lane, in order.
 #[derive(Default)]
 pub(super) struct Deferrals {
     queue: RefCell<VecDeque<Deferral>>,
@@ -67,7 +67,7 @@ pub(super) struct Deferrals {
     ring: RefCell<Option<CircularWait>>,
 }
 
-/// What becomes of a mail call.
+/// The fate of a mail call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Run,
@@ -76,7 +76,7 @@ pub(super) enum Verdict {
 }
 
 impl Deferrals {
-    /// The first of those in the ring.
+    /// The position of the first deferred request in the ring.
     fn first_in_ring(&self) -> Option<Position> {
         let queue = self.queue.borrow();
         queue.iter().find_map(|deferral| match deferral.place {
@@ -85,19 +85,19 @@ impl Deferrals {
         })
     }
 
-    /// The first that `is_it`, taken out.
+    /// Takes the first deferral out that `is_it` accepts.
     fn take(&self, is_it: impl Fn(&Deferral) -> bool) -> Option<Deferral> {
         let mut queue = self.queue.borrow_mut();
         let place = queue.iter().position(is_it)?;
         queue.remove(place)
     }
 
-    /// The request being looked at is refused already.
+    /// Whether the request being looked at is refused already.
     fn refuses(&self) -> bool {
         self.ring.borrow().is_some()
     }
 
-    /// Why a request is refused: a wait that would close a ring, or else poison.
+    /// The payload for a refused request: the ring that a wait would have closed, or else poison.
     pub(super) fn refusal(&self) -> Box<dyn Any + Send> {
         match self.ring.take() {
             Some(ring) => Box::new(ring),
@@ -107,22 +107,22 @@ impl Deferrals {
 }
 
 impl Lane {
-    /// Up to where everything has been run.
+    /// The position up to which everything has been run.
     pub(super) fn done_up_to(&self) -> Position {
         self.deferrals
             .first_in_ring()
             .unwrap_or(self.track.at().request)
     }
 
-    /// Number of the first deferred request to `object`.
+    /// The number of the first deferred request to `object`.
     pub(crate) fn first_deferred(&self, object: *mut Header) -> Option<u64> {
         let queue = self.deferrals.queue.borrow();
         let first = queue.iter().find(|other| other.object == object);
         first.map(|first| first.number)
     }
 
-    /// Defers `object`'s request at `place`, which is that of `launch` where it is one; false where a
-    /// closure that waits for it closed a ring: it is to be refused.
+    /// Defers a request to `object` that lies at `place`; `launch` is its number if it is one.
+    /// Returns false if a closure that waits for it would close a ring: it is to be refused then.
     fn defer(
         &self,
         serving: &Serving,
@@ -156,7 +156,7 @@ impl Lane {
         true
     }
 
-    /// What becomes of the mail call of `mail`, some object being marked.
+    /// Decides about the mail call of `mail`, while some object is marked.
     #[cold]
     pub(super) fn judge_call(&self, serving: &Serving, mail: Mail, record: *mut u64) -> Verdict {
         // SAFETY: the mail published the call.
@@ -176,7 +176,7 @@ impl Lane {
         Verdict::Run
     }
 
-    /// True where the request at `self.at` waits, or is refused: the lane is behind it.
+    /// Whether the request at `self.at` waits or is refused: the lane has passed it then.
     #[cold]
     pub(super) fn passes_over(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
         if label == Label::RING_GROWTH {
@@ -189,9 +189,9 @@ impl Lane {
         if !serving.is_held(object) {
             return serving.is_poisoned(object) && self.refuse(label, record);
         }
-        // SAFETY: from a client.
+        // SAFETY: a client wrote the label by `Label::new`.
         let vtable = unsafe { label.vtable() };
-        // SAFETY: of that vtable, and not run.
+        // SAFETY: the record is of that vtable, and has not been run.
         let launch = vtable.launch.map(|number| unsafe { number(record) });
         let at = self.track.at();
         let place = RecordPlace::Ring {
@@ -208,11 +208,11 @@ impl Lane {
         true
     }
 
-    /// `object` is free: runs what has been deferred for it, until it is held again.
+    /// Runs the requests deferred for `object`, which is free, until it is held again.
     #[cold]
     pub(crate) fn resume(&self, serving: &Serving, object: *mut Header) {
         while !serving.is_held(object) {
-            // Not borrowed while it runs.
+            // Not borrowed while the request runs.
             let Some(deferral) = self.deferrals.take(|other| other.object == object) else {
                 break;
             };
@@ -221,7 +221,7 @@ impl Lane {
         self.publish_tail(self.done_up_to());
     }
 
-    /// Refuses the request that is deferred as `refused`, if it is here.
+    /// Refuses the deferred request `refused`, if this lane has it.
     #[cold]
     pub(crate) fn refuse_deferred(
         &self,

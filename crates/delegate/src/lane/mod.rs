@@ -31,14 +31,14 @@ pub(crate) struct Lane {
     track: Track,
     /// The mail that was last acted upon.
     seen: Cell<Mail>,
-    /// The mail call runs, not the ring.
+    /// Whether a mail call runs, rather than the ring.
     calling: Cell<bool>,
     /// Requests to objects that are held.
     deferrals: Deferrals,
 }
 
 impl Lane {
-    /// The half of a channel that has just been registered.
+    /// Makes the half of a channel that has just been registered.
     pub(crate) fn new(channel: Arc<Channel>, serving: Rc<Serving>) -> Self {
         // Relaxed: the registration acquired it; only this side writes it later.
         let origin = Position(channel.tail.position.load(Ordering::Relaxed));
@@ -51,11 +51,11 @@ impl Lane {
         }
     }
 
-    /// Looks at the mail and runs up to `batch` requests; the number run.
+    /// Looks at the mail and runs up to `batch` requests. Returns the number run.
     #[inline]
     pub(crate) fn serve(&self, serving: &Serving, batch: u32) -> u32 {
-        // Acquire: pairs with the client's Release of the mail word; publishes requests
-        // and the mail call.
+        // Acquire: pairs with the client's Release of the mail word; publishes requests and the
+        // mail call.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
         if mail == self.seen.get() {
             self.channel.prefetch_mail();
@@ -80,8 +80,8 @@ impl Lane {
         ran
     }
 
-    /// Runs what its client has put behind a single request, and could not publish by the mail
-    /// word.
+    /// Runs requests that the client has put after a single request and could not publish by the
+    /// mail word.
     #[inline(always)]
     fn run_behind_call(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
         // Acquire: pairs with the client's Release of the head.
@@ -93,12 +93,12 @@ impl Lane {
         self.run_ring(serving, head.cursor(), batch)
     }
 
-    /// Looks at the head too, and runs up to `batch` requests; the number run.
+    /// Looks at the head too, and runs up to `batch` requests. Returns the number run.
     pub(crate) fn serve_head(&self, serving: &Serving, batch: u32) -> u32 {
         // Acquire: pairs with the client's Release of the head.
         let head = Position(self.channel.head.load(Ordering::Acquire));
-        // Acquire, and after the head: a mail sent before that head is seen now, so a
-        // mail call is not overtaken by requests that were issued after it.
+        // Acquire, and after the head: a mail sent before that head is seen now, so later requests
+        // do not overtake a mail call.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
         let ran = if mail == self.seen.get() {
             0
@@ -118,7 +118,7 @@ impl Lane {
         let head = Position(self.channel.head.load(Ordering::Acquire));
         // Acquire: as in `serve_head`.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
-        // Again where a launch has ended a batch.
+        // More than once if a launch has ended a batch.
         while mail != self.seen.get() {
             self.serve_mail(serving, mail, u32::MAX);
         }
@@ -127,8 +127,8 @@ impl Lane {
         }
     }
 
-    /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest
-    /// kind take, and advances the tail. Returns the number of requests run.
+    /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest kind
+    /// take, and advances the tail. Returns the number of requests run.
     fn run_ring(&self, serving: &Serving, target: u32, batch: u32) -> u32 {
         let start = self.track.at().request;
         let left = target.wrapping_sub(start.cursor());
@@ -147,7 +147,7 @@ impl Lane {
         self.end_batch(serving, start, self.track.at().request)
     }
 
-    /// [`run_ring`](Self::run_ring) of a trustee some of whose objects are held.
+    /// [`run_ring`](Self::run_ring) for a trustee some of whose objects are held.
     #[cold]
     #[inline(never)]
     fn run_holding(&self, serving: &Serving, start: Position, stop: u32) -> u32 {
@@ -157,14 +157,14 @@ impl Lane {
         self.end_batch(serving, start, self.done_up_to())
     }
 
-    /// Runs the request at `self.at` alone, of an object that is free.
+    /// Runs only the request at `self.at`, whose object is free.
     pub(super) fn run_one(&self, serving: &Serving) {
         let stop = self.track.at().request.cursor().wrapping_add(1);
         self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
     }
 
-    /// The requests since `start` have been run, or deferred; up to `tail`, all have been run.
-    /// Returns their number.
+    /// Ends a batch: the requests since `start` have been run or deferred, and all up to `tail`
+    /// have been run. Returns their number.
     #[inline(always)]
     fn end_batch(&self, serving: &Serving, start: Position, tail: Position) -> u32 {
         self.publish_tail(tail);
@@ -173,7 +173,7 @@ impl Lane {
             .requests
             .set(serving.requests.get() + u64::from(ran));
         serving.batches.set(serving.batches.get() + 1);
-        // A jump is no request, but it is work.
+        // The growth of a ring is no request, but it is work.
         ran.max(1)
     }
 
@@ -185,8 +185,8 @@ impl Lane {
         self.channel.sleeper.wake_if_asleep();
     }
 
-    /// Runs the ring up to `stop`, and what its closures have asked of this trustee's own
-    /// objects. Ends early behind the first launch: from then on requests are deferred.
+    /// Runs the ring up to `stop`, and the requests that its closures make to this trustee's own
+    /// objects. Ends early after the first launch: from then on requests are deferred.
     #[inline(always)]
     fn run_all(&self, serving: &Serving, stop: u32, run: impl Fn()) {
         while is_past(stop, self.track.at().request.cursor()) {
@@ -204,8 +204,8 @@ impl Lane {
         }
     }
 
-    /// As [`run_all`](Self::run_all), with a stamp wherever requests of another type begin. Of
-    /// those that panic nothing is kept.
+    /// [`run_all`](Self::run_all) with a stamp wherever requests of another type begin. Requests
+    /// that panic leave no sample.
     #[cold]
     #[inline(never)]
     fn run_timing(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
@@ -216,7 +216,7 @@ impl Lane {
         sampler.end_batch();
     }
 
-    /// Fetches the lines of a batch all at once, and the lines of its answers.
+    /// Fetches the lines of a batch and the lines of its answers all at once.
     #[inline(always)]
     fn prefetch(&self, from: u32, to: u32) {
         let units = to.wrapping_sub(from).min(256);
@@ -230,14 +230,14 @@ impl Lane {
         }
     }
 
-    /// The inner loop; ends early behind a closure that has asked for something. Unwinds out
-    /// of the request at `self.at`. Says how many requests of which type `ran` on end.
+    /// The inner loop. Ends early after a closure that has made a request. Unwinds out of the
+    /// request at `self.at`. Calls `ran` with each type and the number of its requests in a row.
     #[inline(always)]
     fn run_until(&self, serving: &Serving, stop: u32, mut ran: impl FnMut(&'static Vtable, u32)) {
         let mut at = self.track.at();
         while is_past(stop, at.request.cursor()) {
             let record = self.track.request(at.request.cursor());
-            // SAFETY: published up to `stop`.
+            // SAFETY: all before `stop` are published, so a record begins here, with a label.
             let label = unsafe { read_label(record) };
             self.track.set_at(at);
             let mut run_to = stop;
@@ -249,10 +249,10 @@ impl Lane {
                 // Each request is looked at.
                 run_to = at.request.cursor();
             }
-            // SAFETY: from a client.
+            // SAFETY: a client wrote the label by `Label::new`, or it is that of ring growth.
             let vtable = unsafe { label.vtable() };
             let before = at.request;
-            // SAFETY: published, and run once: the cursors move past it.
+            // SAFETY: published, of this vtable, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, &self.track, run_to) };
             ran(vtable, at.request.count().wrapping_sub(before.count()));
             if serving.nested.get() {
@@ -284,13 +284,13 @@ impl Lane {
         let leaf = Leaf::enter(self, Self::running);
         let result = guarded(|| {
             if refused {
-                // First: what it has captured may unwind.
+                // Taken before the discard: the destructors of captures may unwind.
                 let why = self.deferrals.refusal();
-                // SAFETY: published, and not run.
+                // SAFETY: the call is published, and is not run.
                 unsafe { (vtable.discard)(record) };
                 return Err(why);
             }
-            // SAFETY: published, and run once: the answer says so.
+            // SAFETY: the call is published, and runs once: `done` says so below.
             unsafe { (vtable.run)(record, self.track.at(), &self.track, 0) };
             Ok(())
         })
@@ -306,12 +306,13 @@ impl Lane {
             if !refused {
                 serving.poison(object);
             } else if !payload.is::<Poisoned>() && !payload.is::<CircularWait>() {
-                // The destructor of the closure.
+                // A destructor of a capture has panicked.
                 serving.count_panic();
             }
             let fault = Box::into_raw(Box::new(payload));
             memory::write(record.wrapping_add(2), 1);
-            // SAFETY: the first payload word is ours until `done` is stored.
+            // SAFETY: the line is the trustee's until `done` is stored, and the payload takes one
+            // word.
             unsafe {
                 record
                     .wrapping_add(2)
@@ -330,11 +331,12 @@ impl Lane {
         }
     }
 
-    /// The request at `self.at` has panicked: poison, mark, go on behind it.
+    /// Deals with a panic of the request at `self.at`: poisons the object, marks the record, and
+    /// goes on after it.
     #[cold]
     fn fault(&self, serving: &Serving, payload: Box<dyn Any + Send>) {
         let record = self.track.requests().at(self.track.at().request.cursor());
-        // SAFETY: the head of the record is still there, only its captures are consumed.
+        // SAFETY: the record's label is still there; only its captures are consumed.
         let label = unsafe { read_label(record) };
         serving.poison(label.object());
         self.mark(record, payload);
@@ -343,26 +345,28 @@ impl Lane {
     /// Discards a request that reached a poisoned object, or would wait in a ring of launches.
     #[cold]
     pub(super) fn refuse(&self, label: Label, record: *mut u64) -> bool {
-        // SAFETY: from a client.
+        // SAFETY: a client wrote the label by `Label::new`.
         let vtable = unsafe { label.vtable() };
-        // First: what it has captured may unwind.
+        // Taken before the discard: the destructors of captures may unwind.
         let why = self.deferrals.refusal();
-        // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
+        // SAFETY: the request is published, and is not run. If it unwinds, `fault` marks the record
+        // instead.
         unsafe { (vtable.discard)(record) };
         self.mark(record, why);
         true
     }
 
-    /// Marks the record at `self.at` as faulted and moves behind it.
+    /// Marks the record at `self.at` as faulted and moves past it.
     fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
-        // SAFETY: ours until the tail passes it.
+        // SAFETY: the record is the trustee's until the tail passes it.
         let label = unsafe { read_label(record) };
-        // SAFETY: from a client.
+        // SAFETY: a client wrote the label by `Label::new`.
         let vtable = unsafe { label.vtable() };
-        // First, while the record still says what runs: the payload's destructor is the
-        // user's, and may call us.
+        // Before the label is overwritten, which names the running closure: the payload's
+        // destructor is user code, and may call corelay.
         match vtable.fault {
-            // SAFETY: of that vtable; it has faulted or been discarded, and is passed below.
+            // SAFETY: the record is of that vtable; it has faulted or been discarded, and is passed
+            // below, so this is the one call.
             Some(fault) => unsafe { fault(record, payload) },
             None => discard(self.channel.keep_fault(payload, false)),
         }
@@ -372,10 +376,10 @@ impl Lane {
             answer: at.answer.wrapping_add(vtable.answer_units),
         });
         if vtable.fault.is_some() {
-            // No callback is dropped and no barrier told.
+            // No callback is to be dropped, and no barrier to be told.
             return;
         }
-        // SAFETY: as above.
+        // SAFETY: the record is the trustee's until the tail passes it.
         unsafe { write_label(record, Label::FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
@@ -385,17 +389,17 @@ impl Lane {
             .store(faults.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Type name of the closure that runs now. Call it from inside that closure.
+    /// The type name of the closure that runs now. Called from inside that closure.
     pub(crate) fn running(&self) -> &'static str {
         let vtable = if self.calling.get() {
             let record = place_of(&self.channel.mail.call).cast::<u64>();
-            // SAFETY: the mail call runs.
+            // SAFETY: a mail call runs, so the line holds one.
             unsafe { read_head(record) }.0
         } else {
             let record = self.track.requests().at(self.track.at().request.cursor());
-            // SAFETY: a request of this ring runs.
+            // SAFETY: a request of this ring runs, so a label is there.
             let label = unsafe { read_label(record) };
-            // SAFETY: from a client.
+            // SAFETY: a client wrote the label by `Label::new`.
             unsafe { label.vtable() }
         };
         (vtable.name)()

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// The result of [`Trust::launch`](crate::Trust::launch): to be [joined](Self::join), or awaited.
 ///
-/// The closure runs whether or not anybody waits for it, and also if this is dropped.
+/// The closure runs whether or not anybody waits for it, and also if the handle is dropped.
 ///
 /// # Panics
 /// When it is polled again after it has given its result.
@@ -40,8 +40,9 @@ impl<R> LaunchHandle<R> {
     /// closure, others run meanwhile; such a wait cannot be interrupted.
     ///
     /// # Errors
-    /// The closure has panicked; the object was poisoned; it would wait for the closure that calls
-    /// this, or has not run because it would have been waited for in a ring.
+    /// The closure has panicked; the object was poisoned; the closure waits, perhaps through
+    /// others, for the closure that joins it; or it has not run because that would have closed a
+    /// ring of waits.
     ///
     /// # Panics
     /// Inside a delegated closure.
@@ -77,13 +78,14 @@ impl<R> LaunchHandle<R> {
             ended.subscribe(Sleeper::current().waker());
             wait_until(&self.trustee, None, &mut || ended.is_set())?;
         }
-        // Again where the thread could not do anything else meanwhile. No cancellation ends it.
+        // Repeated if the thread could not do anything else meanwhile. No cancellation ends the
+        // wait.
         let _ = wait::wait_in(call, ended);
         Ok(())
     }
 }
 
-/// Tells whoever joins.
+/// A waker that notifies the thread or fibre that joins.
 struct Ended(Token);
 
 impl Wake for Ended {

@@ -1,13 +1,13 @@
-//! Launched closures: they wait, in fibres of their trustee's thread, and hold their object
-//! meanwhile. This file has how one is asked for, [`handle`] how its result is waited for.
+//! Launched closures, which may wait, in coroutines of their trustee's thread, and hold their
+//! object meanwhile. This file launches them, [`handle`] waits for their results.
 //!
 //! A trustee whose thread has a [`Host`](corelay_sync::wait::Host) runs its loop as a coroutine. A
 //! [launch](crate::client::launch) is a request that, when it is run, marks its object as held and
-//! spawns another coroutine. Between two passes the loop gives [turns](crate::context::thread::turn) to those
-//! that are ready. What reaches a held object is [deferred](crate::lane::deferred): the lanes find
-//! out where they find out about poison, which costs nothing while no object is poisoned or held. When
-//! the closure has ended, the loop runs what has been deferred, in order; a launch among it holds the
-//! object anew.
+//! spawns another coroutine. Between two passes the loop gives
+//! [turns](crate::context::thread::turn) to those that are ready. A request to a held object is
+//! deferred, by `lane/deferred.rs`: the lanes notice where they notice poison, which costs nothing
+//! while no object is poisoned or held. When the closure has ended, the loop runs the deferred
+//! requests, in order; a launch among them holds the object anew.
 //!
 //! ```text
 //!           launch                closure ends             deferred requests have run
@@ -15,11 +15,12 @@
 //!                      ▲                            │
 //!                      └────── a launch among them ─┘
 //! ```
-//! **What is whose.** A launched closure is a client of its own, with channels of its own: a deferred
-//! request of one closure keeps no answer from another, and a callback that it asked for runs inside
-//! its own calls. While any of them runs, its thread's table of clients is hidden, as in a delegated
-//! closure, so that each call takes its slow path and finds out here whose clients it is to use. A
-//! wait inside such a call suspends the coroutine: the trustee's loop looks for it whether it is over.
+//! **Clients.** A launched closure is a client of its own, with channels of its own: a deferred
+//! request of one closure keeps no answer from another, and its callbacks run inside its own calls.
+//! While a launched closure runs, its thread's table of clients is hidden, as in a delegated
+//! closure, so that each call takes its slow path and finds out which clients it is to use. A wait
+//! inside such a call suspends the coroutine, and the trustee's loop finds out when the wait is
+//! over.
 
 pub(crate) mod handle;
 
@@ -45,15 +46,16 @@ impl<T> Trust<T> {
     /// that this thread has launched have ended.
     ///
     /// The trustee needs a [host](crate::Builder::host), which has coroutines, such as
-    /// `corelay::fibre::host`; whoever starts it promises where launched closures do not wait.
+    /// `corelay::fibre::host`; the program that starts it promises where launched closures do not
+    /// wait.
     ///
-    /// Answers to one client come in order, those of [`apply_then`](Self::apply_then) and of calls of
-    /// fibres: behind a request that waits for a held value they wait too, and where the window
-    /// ends there, so does the next request. Calls of plain threads, futures and launches do not.
+    /// Answers of [`apply_then`](Self::apply_then) and of calls of fibres come to a client in
+    /// order: after a request that waits for a held value they wait too, and if the window is full
+    /// of them, so does the next request. Calls of plain threads, futures and launches do not wait.
     ///
     /// Closures that would wait for each other in a ring, by [`apply`](Self::apply),
-    /// [`join`](crate::LaunchHandle::join), [`barrier`](crate::barrier) or in full windows, are told
-    /// instead: one of those waits, or one of the requests that are waited for, is refused with a
+    /// [`join`](crate::LaunchHandle::join), [`barrier`](crate::barrier) or in full windows, do not
+    /// hang: one of those waits, or one of the requests that are waited for, is refused with a
     /// [`CircularWait`](crate::CircularWait) that names the values of the ring. `apply` panics with
     /// it. Waits by other means are not seen: for a future, a lock, a channel of fibres.
     ///
@@ -94,7 +96,7 @@ impl<T> Trust<T> {
         }
     }
 
-    /// As [`launch`](Self::launch), giving the closure back where it cannot be taken now.
+    /// Like [`launch`](Self::launch), but gives the closure back if it cannot be taken now.
     ///
     /// # Errors
     /// [`TryLaunchError`].
@@ -122,7 +124,7 @@ impl<T> Trust<T> {
         if trustee.settings.host.is_none() {
             return Err(TryLaunchError::Unhosted(f));
         }
-        // SAFETY: nothing borrows, by the callers' bounds.
+        // SAFETY: the callers' bounds are `'static`, so the closure borrows nothing.
         let sent = unsafe { self.try_send::<Launch<F, R>>(f, patience) };
         match sent {
             Ok((future, number)) => Ok(LaunchHandle::new(future, number, trustee)),

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 pub(crate) struct Handle<T>(NonNull<Object<T>>);
 
 impl<T> Handle<T> {
-    /// The handle to `object` that it was made with.
+    /// Takes over the handle that `object` was made with.
     ///
     /// # Safety
     /// `object` lives, and the caller owns one of the handles that are counted.

@@ -1,9 +1,9 @@
-//! Objects: a value and what its trustee must know about it.
+//! Objects: values with the data that their trustee keeps about them.
 //!
 //! ```text
 //!  0        16     24        32        40      44       45        46      64
 //!  +--------+------+---------+---------+-------+--------+---------+-------+------
-//!  | node   | refs | trustee | vtable  | place | poison | is held |  …    | value
+//!  | node   | refs | trustee | vtable  | index | poison | is held |  …    | value
 //!  +--------+------+---------+---------+-------+--------+---------+-------+------
 //! ```
 //! A value of up to 16 bytes shares the header's line; one that is aligned to 64 begins
@@ -30,21 +30,20 @@ use corelay_sync::facade::sync::Arc;
 use std::any::type_name;
 use std::mem::ManuallyDrop;
 
-/// What is the same for objects of all types. Begins with the node.
+/// The part of an object that is the same for all types. Begins with the node.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) node: Node,
     refs: AtomicUsize,
     pub(crate) trustee: Arc<Shared>,
     vtable: &'static ObjectVtable,
-    /// Index in the trustee's registry. The trustee's.
+    /// The index in the trustee's registry. Only the trustee uses it.
     pub(crate) registry_index: Cell<u32>,
     /// [`HEALTHY`], [`POISONED`] or [`CLEARED`].
     pub(crate) poison: AtomicU8,
-    /// A launched closure holds it. The trustee's.
+    /// Whether a launched closure holds the object. Only the trustee uses it.
     pub(crate) is_held: Cell<bool>,
-    /// Stands for the object's memory in the models: whoever uses it reads, whoever frees it
-    /// writes.
+    /// Stands for the object's memory in the models: each use reads it, and the free writes it.
     memory: Shadow,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Header {
 pub(crate) const HEALTHY: u8 = 0;
 /// A closure has panicked: requests are refused.
 pub(crate) const POISONED: u8 = 1;
-/// The user cleared it; the trustee has not noticed yet.
+/// The user has cleared the poison; the trustee has not noticed yet.
 pub(crate) const CLEARED: u8 = 2;
 
 struct ObjectVtable {
@@ -78,12 +77,11 @@ impl<T> Object<T> {
     /// Allocates an object with one handle.
     pub(crate) fn new(value: T, trustee: Arc<Shared>) -> *mut Self {
         let mut value = ManuallyDrop::new(value);
-        // SAFETY: not used again.
+        // SAFETY: `value` is never dropped nor used again, since it is a `ManuallyDrop`.
         unsafe { Self::take_from(&raw mut value, trustee) }
     }
 
-    /// Allocates an object with one handle, and moves its value there from `source`, not by the
-    /// stack.
+    /// Allocates an object with one handle. Copies its value there from `source`, not by the stack.
     ///
     /// # Safety
     /// There is a value at `source`, and nobody uses it again.
@@ -102,19 +100,20 @@ impl<T> Object<T> {
             is_held: Cell::new(false),
             memory: Shadow::new(1),
         };
-        // SAFETY: allocated for it.
+        // SAFETY: the box has room for an `Object<T>`.
         let place = unsafe { &raw mut (*object).header };
-        // SAFETY: as above.
+        // SAFETY: the box has room for the header, and nobody else knows it yet.
         unsafe { place.write(header) };
-        // SAFETY: as above.
+        // SAFETY: the box has room for an `Object<T>`.
         let place = unsafe { &raw mut (*object).value };
         #[cfg(not(corelay_loom))]
-        // SAFETY: as above, and the caller's duty; the cell is its value, transparently.
+        // SAFETY: the caller gives up the value at `source`; the box has room for it, and the cell
+        // is its value, transparently.
         unsafe {
             place.copy_from_nonoverlapping(source.cast(), 1)
         };
         #[cfg(corelay_loom)]
-        // SAFETY: as above. Loom's cell has more in it; values are small there.
+        // SAFETY: as for the copy above. Loom's cell has more in it; values are small there.
         unsafe {
             place.write(UnsafeCell::new(source.read()))
         };
@@ -128,23 +127,26 @@ impl<T> Object<T> {
     /// with no other reference to the value.
     #[inline(always)]
     pub(crate) unsafe fn value<'a>(this: *mut Self) -> &'a mut T {
-        // SAFETY: alive, by the caller.
+        // SAFETY: the caller keeps the object alive.
         let cell = unsafe { &(*this).value };
-        // SAFETY: exclusive, by the caller.
+        // SAFETY: the caller is the trustee and has no other reference to the value.
         cell.with_mut(|value| unsafe { &mut *value })
     }
 
     unsafe fn drop_value(header: *mut Header) {
-        // SAFETY: the header is the first field of an `Object<T>`, by the vtable.
+        // SAFETY: the vtable that has this function is that of an `Object<T>`, whose first field is
+        // the header.
         let cell = unsafe { &(*header.cast::<Self>()).value };
-        // SAFETY: the caller is the trustee and calls this once.
+        // SAFETY: only the trustee calls this, when no request will use the value again.
         let value = cell.with_mut(|value| unsafe { &mut *value });
-        // SAFETY: as above.
+        // SAFETY: `Header::drop_value` is called once per object, so the value has not been
+        // dropped.
         unsafe { ManuallyDrop::drop(value) };
     }
 
     unsafe fn free(header: *mut Header) {
-        // SAFETY: from `Box::into_raw` in `new`; the caller is the last to know it.
+        // SAFETY: `take_from` made the address by `Box::into_raw`, and the caller is the last to
+        // know it.
         drop(unsafe { Box::from_raw(header.cast::<Self>()) });
     }
 }
@@ -155,26 +157,27 @@ impl Header {
         (self.vtable.type_name)()
     }
 
-    /// One more handle.
+    /// Counts one more handle.
     pub(crate) fn retain(&self) {
         // Relaxed: the new handle comes from one that is alive.
         let before = self.refs.fetch_add(1, Ordering::Relaxed);
         if before > usize::MAX / 2 {
-            // As `Arc` does: a count that could overflow is a program that leaks handles.
+            // A count that could overflow belongs to a program that leaks handles; `Arc` aborts,
+            // too.
             std::process::abort();
         }
     }
 
-    /// One handle less. The last announces the object to its trustee.
+    /// Counts one handle less. The last one announces the object to its trustee.
     ///
     /// # Safety
     /// `this` is alive through the handle that goes away with this call.
     pub(crate) unsafe fn release(this: *mut Self) {
-        // SAFETY: alive, by the caller.
+        // SAFETY: the handle that goes away keeps the object alive.
         let header = unsafe { &*this };
         header.memory.read(0, 1);
-        // Release: what was done through this handle, requests above all, happens before
-        // the last handle's departure.
+        // Release: pairs with the Acquire below; publishes what was done through this handle,
+        // requests above all.
         if header.refs.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
@@ -183,14 +186,15 @@ impl Header {
         header.refs.load(Ordering::Acquire);
         // Once pushed, the object may be gone at any time; its trustee must not be.
         let trustee = Arc::clone(&header.trustee);
-        // SAFETY: alive still; a raw pointer, so that it stands for the whole object.
+        // SAFETY: alive until the push. A raw pointer, so that it stands for the whole object.
         let node = unsafe { &raw const (*this).node };
-        // SAFETY: the node is pushed only here, once; the object stays until it is taken.
+        // SAFETY: the node is pushed only here, once, and the object stays until the trustee has
+        // taken it.
         if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
         } else {
             // The trustee has ended and has dropped the value.
-            // SAFETY: the last handle is ours.
+            // SAFETY: this was the last handle, so nobody else knows the object.
             unsafe { Self::free(this) };
         }
     }
@@ -200,11 +204,12 @@ impl Header {
     /// # Safety
     /// The caller is the trustee; no request will touch the value again; called once.
     pub(crate) unsafe fn drop_value(this: *mut Self) {
-        // SAFETY: alive, by the caller.
+        // SAFETY: the object is alive: only the trustee frees it, after this.
         let header = unsafe { &*this };
         header.memory.read(0, 1);
         let drop_value = header.vtable.drop_value;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller is the trustee, calls this once, and no request will touch the value
+        // again.
         unsafe { drop_value(this) };
     }
 
@@ -213,11 +218,12 @@ impl Header {
     /// # Safety
     /// The value has been dropped and nobody else knows the object.
     pub(crate) unsafe fn free(this: *mut Self) {
-        // SAFETY: alive, by the caller.
+        // SAFETY: the caller is the last to know the object, which is alive until the call below.
         let header = unsafe { &*this };
         header.memory.write(0, 1);
         let free = header.vtable.free;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that the value has been dropped and nobody else knows the
+        // object.
         unsafe { free(this) };
     }
 }

@@ -1,4 +1,4 @@
-//! Small numbers for trustees: the index into every thread's table.
+//! Small numbers for trustees: the indices into each thread's table of clients.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What a trustee shares with its clients and its objects.
+//! The state that a trustee shares with its clients and its objects.
 
 use super::number::TrusteeNumber;
 use super::thread::TrusteeThread;
@@ -14,15 +14,15 @@ use corelay_sync::wait::{Host, Sleeper, Token};
 use corelay_sync::{CachePadded, Futex, barrier};
 use std::time::Duration;
 
-/// Polling, and publishing needs no fence: the one state of the fast path.
+/// The trustee polls, and publishing needs no fence. The fast path accepts this state only.
 pub(crate) const AWAKE: u32 = 0;
-/// Polling, where the barrier is not asymmetric: every publication must fence.
+/// The trustee polls, and the barrier is not asymmetric: every publication must fence.
 pub(crate) const AWAKE_FENCED: u32 = 1;
-/// Asleep in its thread's sleeper, or about to be.
+/// The trustee sleeps in its thread's sleeper, or is about to.
 pub(crate) const DOZING: u32 = 2;
 pub(crate) const CLOSED: u32 = 3;
 pub(crate) const GONE: u32 = 4;
-/// Closed, for now at least: see `hosted`.
+/// The trustee has closed, perhaps only for now: see `trustee::hosted`.
 pub(crate) const CLOSING: u32 = 5;
 
 /// The state of a trustee that polls.
@@ -34,7 +34,7 @@ pub(crate) fn awake() -> u32 {
     }
 }
 
-/// What a trustee and its channels are set to.
+/// The settings of a trustee and its channels.
 pub(crate) struct Settings {
     /// Requests in flight per client.
     pub(crate) window: u32,
@@ -46,23 +46,23 @@ pub(crate) struct Settings {
     pub(crate) looks: u32,
     /// Units up to which a client's rings grow.
     pub(crate) ring_units: u32,
-    /// Where positions begin: tests begin shortly before the wrap.
+    /// The position at which rings begin. Tests begin shortly before the wrap.
     pub(crate) origin: Position,
-    /// Of a member of a flat team.
+    /// The policy, if the trustee is a member of a flat team.
     pub(crate) policy: Option<Policy>,
-    /// See `Builder::observe`.
+    /// Whether the trustee is observed: see `Builder::observe`.
     pub(crate) observe: bool,
     /// The CPU that the trustee is pinned to.
     pub(crate) cpu: Option<usize>,
-    /// See `Builder::stack_size`.
+    /// Bytes of the stack: see `Builder::stack_size`.
     pub(crate) stack_size: Option<usize>,
-    /// See `Builder::host`.
+    /// The host of the loop, if there is one: see `Builder::host`.
     pub(crate) host: Option<Host>,
 }
 
-/// What a trustee shares with its clients and its objects.
+/// The state that a trustee shares with its clients and its objects.
 pub(crate) struct Shared {
-    /// [`AWAKE`] and so on. Clients look at it with every request.
+    /// [`AWAKE`] or another state. Clients look at it with every request.
     pub(crate) state: CachePadded<Futex>,
     pub(crate) inbox: CachePadded<Inbox>,
     pub(crate) counters: Counters,
@@ -71,12 +71,13 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     /// Names of objects and clients, for reports.
     pub(crate) roster: Roster,
-    /// How long closures take, where that is observed.
+    /// How long closures take, if the trustee is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
     close: Node,
-    /// Requests that wait here are to be refused: see `held::circle`.
+    /// Whether requests that wait on this trustee are to be refused: see
+    /// [`wait_graph`](crate::wait_graph).
     has_refusals: AtomicBool,
-    /// Its thread asks for nothing more, but for destructors of thread-locals.
+    /// Set when the trustee's thread makes no more requests, but for destructors of thread-locals.
     pub(crate) ended: Token,
     pub(crate) thread: TrusteeThread,
 }
@@ -99,20 +100,20 @@ impl Shared {
         }
     }
 
-    /// Call it after publishing: true where the trustee polls and will find it. Otherwise
-    /// ask [`rouse_if_needed`](Self::rouse_if_needed).
+    /// Whether the trustee polls and will find what was published before this call. If not, the
+    /// caller uses [`rouse_if_needed`](Self::rouse_if_needed).
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
-        // Pairs with the heavy barrier of a trustee that goes to sleep or closes: it sees
-        // what was published, or this sees its state. Where the barrier is not asymmetric
-        // the state is never AWAKE, and `rouse_if_needed` fences.
+        // Pairs with the heavy barrier of a trustee that goes to sleep or closes: it sees what was
+        // published, or this sees its state. Without an asymmetric barrier the state is never
+        // AWAKE, and `rouse_if_needed` fences.
         barrier::compiler_only();
         // Relaxed: ordered by the barrier.
         self.state.word().load(Ordering::Relaxed) == AWAKE
     }
 
-    /// Makes sure that the trustee will look around once more; false where it has closed.
-    /// Call it after publishing.
+    /// Makes sure that the trustee looks around once more. Returns false if it has closed. Called
+    /// after publishing.
     #[cold]
     pub(crate) fn rouse_if_needed(&self) -> bool {
         barrier::light();
@@ -138,20 +139,20 @@ impl Shared {
         }
     }
 
-    /// The trustee's thread sleeps in its own sleeper, unless `look` finds an answer that it waits
+    /// Sleeps in the trustee's own sleeper, unless `look` finds an answer that the trustee waits
     /// for, or something to serve at any head. It may return early.
     ///
-    /// **Nothing is missed.** The trustee says DOZING, then that its thread sleeps, passes the
-    /// heavy barrier, and looks at its answers, at every head, and whether it still dozes. A
-    /// client publishes, passes the light barrier, and looks at the state. Where it sees
-    /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
-    /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
-    /// or another client has said AWAKE, and the same holds for that one's wake-up.
+    /// **Nothing is missed.** The trustee stores DOZING, then that its thread sleeps, passes the
+    /// heavy barrier, and looks at its answers, at every head, and whether it still dozes. A client
+    /// publishes, passes the light barrier, and looks at the state. If it sees DOZING, it stores
+    /// AWAKE and wakes the thread, which sleeps, or will see that it dozes no more. If it sees
+    /// AWAKE, then either its request was there before DOZING was stored, and is found; or another
+    /// client has stored AWAKE, and the same holds for that one's wake-up.
     pub(crate) fn doze(&self, sleeper: &Sleeper, look: impl FnOnce() -> bool) {
         let state = self.state.word();
         // Release: pairs with the Acquire of `rouse_if_needed`; publishes where the thread sleeps.
-        // An exchange, here as below: it continues the order of the word's changes where a client
-        // has changed it, also in loom's eyes.
+        // An exchange, here as below: it continues the order of the word's changes after a client's
+        // change, also in loom's eyes.
         state.swap(DOZING, Ordering::Release);
         // Relaxed: ordered by the barrier of the sleeper.
         sleeper.sleep(None, || look() || state.load(Ordering::Relaxed) != DOZING);
@@ -159,57 +160,57 @@ impl Shared {
         state.swap(awake(), Ordering::Acquire);
     }
 
-    /// Requests that wait here are to be refused.
+    /// Tells the trustee that requests that wait on it are to be refused.
     pub(crate) fn tell_of_refusals(&self) {
         // Release: pairs with the Acquire of `take_refusals`; the graph's lock has the rest.
         self.has_refusals.store(true, Ordering::Release);
         self.rouse_if_needed();
     }
 
-    /// True where the trustee has been told of such since it last asked.
+    /// Whether the trustee has been told of refusals since the last call.
     pub(crate) fn take_refusals(&self) -> bool {
-        // Relaxed: asked in every pass; what is seen late is seen by the next one, or behind the
-        // barrier of `doze`.
+        // Relaxed: asked in every pass; a store that is seen late is seen by the next pass, or
+        // after the barrier of `doze`.
         self.has_refusals.load(Ordering::Relaxed)
             // Acquire: pairs with the Release of `tell_of_refusals`.
             && self.has_refusals.swap(false, Ordering::Acquire)
     }
 
-    /// Somebody waits for the trustee: where it is a member that has other work, it may want
-    /// to know.
+    /// Rings the doorbell of a member: a thread waits for it. Does nothing if the trustee is no
+    /// member.
     pub(crate) fn ring(&self) {
         if self.settings.policy.is_some() {
             self.thread.bell.ring();
         }
     }
 
-    /// True once the trustee takes no requests any more.
+    /// Whether the trustee has closed for good.
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: a hint.
         matches!(self.state.word().load(Ordering::Relaxed), CLOSED | GONE)
     }
 
-    /// True while the trustee finds out whether it takes requests again.
+    /// Whether the trustee is finding out if it takes requests again.
     pub(crate) fn is_closing(&self) -> bool {
         // Relaxed: a hint.
         self.state.word().load(Ordering::Relaxed) == CLOSING
     }
 
-    /// Waits until the trustee knows whether it takes requests again. Not on a trustee that is
-    /// CLOSING itself or has closed: see `nested`.
+    /// Waits until the trustee knows whether it takes requests again. Not called on the thread of a
+    /// trustee that is CLOSING itself or has closed: see `client::nested`.
     pub(crate) fn wait_until_decided(&self) {
         while self.is_closing() {
             self.state.wait(CLOSING, None);
         }
     }
 
-    /// True once the trustee has ended.
+    /// Whether the trustee has ended.
     pub(crate) fn is_gone(&self) -> bool {
         // Acquire: pairs with the Release of `Trustee::close`.
         self.state.word().load(Ordering::Acquire) == GONE
     }
 
-    /// What the trustee does, for reports.
+    /// The trustee's state, for reports.
     pub(crate) fn report_state(&self) -> State {
         if self.is_gone() {
             return State::ShutDown;
@@ -222,7 +223,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a trustee that has closed to end; false where it takes requests again instead.
+    /// Waits until a trustee that has closed has ended. Returns false if it takes requests again
+    /// instead.
     pub(crate) fn wait_until_gone(&self) -> bool {
         loop {
             // Acquire: pairs with the Release of `Trustee::close`.
@@ -234,9 +236,10 @@ impl Shared {
         }
     }
 
-    /// Asks the trustee to serve what was accepted and end. Call it once.
+    /// Asks the trustee to serve what was accepted and end. Called once.
     pub(crate) fn close(&self) {
-        // SAFETY: a node of its own, pushed once; `self` outlives the trustee.
+        // SAFETY: the node belongs to `self` alone and is pushed here only, once; `self` outlives
+        // the trustee.
         if unsafe { self.inbox.push(&raw const self.close) } {
             self.rouse_if_needed();
         }

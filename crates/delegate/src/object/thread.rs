@@ -1,5 +1,5 @@
-//! What others may do to a trustee's thread: wake it, and, where it is a member of a flat team, ring its
-//! doorbell and give it work.
+//! The part of a trustee that other threads use to reach its thread: they wake it and, if it is a
+//! member of a flat team, ring its doorbell and give it work.
 
 use crate::policy::bell::Bell;
 use crate::wire::inbox::{News, Node};
@@ -8,7 +8,7 @@ use corelay_sync::wait::Sleeper;
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// Work for the trustee, which knows its type: this module does not know trustees.
+/// Work for a trustee. Its type is erased, since this module does not know trustees.
 pub(crate) type AnyWork = Box<dyn Any + Send>;
 
 /// The part of a trustee's shared state that concerns its thread.
@@ -17,7 +17,7 @@ pub(crate) struct TrusteeThread {
     /// The sleeper of the trustee's thread.
     sleeper: OnceLock<std::sync::Arc<Sleeper>>,
     work: Mutex<Option<AnyWork>>,
-    /// Announces a job.
+    /// Announces the work.
     pub(crate) work_node: Node,
 }
 
@@ -31,7 +31,7 @@ impl TrusteeThread {
         }
     }
 
-    /// Says where the trustee's thread sleeps: in the calling thread's sleeper.
+    /// Sets the calling thread's sleeper as the one that the trustee sleeps in, and returns it.
     pub(crate) fn take_sleeper(&self) -> std::sync::Arc<Sleeper> {
         std::sync::Arc::clone(self.sleeper.get_or_init(Sleeper::current))
     }
@@ -44,12 +44,12 @@ impl TrusteeThread {
             .wake_if_asleep();
     }
 
-    /// Leaves a job, to be announced by [`work`](Self::work).
+    /// Leaves work, to be announced by [`work_node`](Self::work_node).
     pub(crate) fn give(&self, work: AnyWork) {
         *self.work.lock().expect("never poisoned") = Some(work);
     }
 
-    /// The job that has been announced.
+    /// Takes the work that has been announced.
     pub(crate) fn take(&self) -> Option<AnyWork> {
         self.work.lock().expect("never poisoned").take()
     }

@@ -1,7 +1,7 @@
-//! What a client counts where its trustee is observed.
+//! The counters that a client keeps if its trustee is observed.
 //!
-//! All of it happens where the client has left its fast path anyway: when it looks for
-//! answers, has no room, or waits.
+//! It counts only after it has left its fast path: when it looks for answers, has no room, or
+//! waits.
 
 use super::dice::Dice;
 use super::{mean, ratio};
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What one client has counted. The client writes, reports read.
+/// The counters of one client. The client writes, reports read.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) polls: AtomicU64,
@@ -28,41 +28,41 @@ pub(crate) struct Counts {
     pub(crate) queues: [AtomicUsize; 3],
 }
 
-/// On lines of its own, and there as long as its client or a report needs it.
+/// Counters on lines of their own, which live as long as the client or a report needs them.
 pub(crate) type SharedCounts = Arc<CachePadded<Counts>>;
 
-/// `counter` plus `n`. Only its client adds to it.
+/// Adds `n` to a counter. Only its client adds to it.
 fn add(counter: &AtomicU64, n: u64) {
     // Relaxed: a figure of its own; nothing is handed over.
     counter.store(load_own(counter) + n, Ordering::Relaxed);
 }
 
-/// What a client counts where its trustee is observed.
+/// The counts of one client of an observed trustee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientObserved {
-    /// Times that the client looked for answers while a callback waited for one. A wait
-    /// counts once, however long it looks. Calls that wait, and futures, are not among them.
+    /// Times that the client looked for answers while a callback waited for one. A wait counts
+    /// once, however long it looks. Calls that wait, and futures, are not among them.
     pub polls: u64,
-    /// Polls that found the oldest one's answer ready.
+    /// Polls that found the oldest answer ready.
     pub ready: u64,
-    /// Requests that found no room: the window or the rings were full, also after the answers
-    /// had been taken. (D8's failed pops.)
+    /// Requests that found no room: the window or the rings were full, even after the answers had
+    /// been taken. (D8's failed pops.)
     pub failed_pops: u64,
     /// Waits of more than a few microseconds: for an answer, or for room.
     pub waits: u64,
     /// Requests of [`apply_then`](crate::Trust::apply_then) that were timed.
     pub latencies: u64,
-    /// From asking until the client saw the answer, all of them together.
+    /// The sum of the timed latencies, each from the request until the client saw the answer.
     pub latency_total: Duration,
-    /// The longest of them.
+    /// The longest timed latency.
     pub latency_longest: Duration,
 }
 
 impl ClientObserved {
-    /// What a client has counted up to now.
+    /// Reads the counts of a client as they are now.
     pub(crate) fn read(counts: &Counts) -> Self {
-        // Relaxed: each a figure for itself.
+        // Relaxed: each is a figure of its own.
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // A poll is counted before it is found ready.
         let ready = load(&counts.ready);
@@ -77,13 +77,13 @@ impl ClientObserved {
         }
     }
 
-    /// The share of polls that found an answer ready (D8's response-ready rate); `None`
-    /// before the first poll.
+    /// The share of polls that found an answer ready (D8's response-ready rate). `None` before the
+    /// first poll.
     pub fn ready_rate(&self) -> Option<f64> {
         ratio(self.ready, self.polls)
     }
 
-    /// The average latency; `None` where none was timed yet.
+    /// The average latency. `None` if no request has been timed yet.
     pub fn latency_mean(&self) -> Option<Duration> {
         mean(self.latency_total, self.latencies)
     }
@@ -99,7 +99,7 @@ impl ClientObserved {
     }
 }
 
-/// The client's side of it.
+/// The client's side: counters, and the request that is being timed.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     counts: SharedCounts,
@@ -109,25 +109,25 @@ pub(crate) struct Observer {
     timed: Cell<Option<Timed>>,
 }
 
-/// Of the requests that leave the fast path, one in so many is timed. Of a stream these are a
-/// sixty-fourth.
+/// One in so many of the requests that leave the fast path is timed. In a stream a sixty-fourth of
+/// the requests leave it.
 const ONE_IN: u32 = 64;
 
 /// A request that is being timed.
 #[derive(Clone, Copy, Debug)]
 struct Timed {
-    /// Where it lies; `None` if it went alone.
+    /// The request's cursor in the ring; `None` for a single request.
     at: Option<u32>,
     sent: Instant,
 }
 
 impl Observer {
-    /// What a report reads.
+    /// The counters, for a report to read.
     pub(crate) fn counts(&self) -> SharedCounts {
         Arc::clone(&self.counts)
     }
 
-    /// Request ring, answer ring and callback queue lie there now.
+    /// Notes the addresses of request ring, answer ring and callback queue.
     pub(crate) fn set_queues(&self, at: [*const u64; 3]) {
         for (queue, at) in self.counts.queues.iter().zip(at) {
             // Relaxed: a figure, never followed.
@@ -135,24 +135,24 @@ impl Observer {
         }
     }
 
-    /// The client has looked for answers; the oldest one that it waits for was there or not.
+    /// Counts a look for answers. `is_ready` says whether the oldest expected answer was there.
     pub(crate) fn count_poll(&self, is_ready: bool) {
         add(&self.counts.polls, 1);
         add(&self.counts.ready, u64::from(is_ready));
     }
 
-    /// A request has found no room.
+    /// Counts a request that has found no room.
     pub(crate) fn count_failed_pop(&self) {
         add(&self.counts.failed_pops, 1);
     }
 
-    /// The client has waited for longer than a few microseconds.
+    /// Counts a wait of more than a few microseconds.
     pub(crate) fn count_wait(&self) {
         add(&self.counts.waits, 1);
     }
 
-    /// A request is about to go: into the ring at that place, or alone. Now and then it is
-    /// timed.
+    /// Begins to time the request that is about to go, now and then: into the ring at `at`, or as a
+    /// single request in the mail line.
     pub(crate) fn time_request(&self, at: Option<Position>) {
         if self.timed.get().is_some() {
             return;
@@ -169,8 +169,8 @@ impl Observer {
         }
     }
 
-    /// The client has seen what is executed: the ring up to `tail`, and the single request,
-    /// where there is one, if `is_single_request_done`.
+    /// Ends the timing of a request if it has been executed: the ring up to `tail` has, and the
+    /// single request if `is_single_request_done`.
     pub(crate) fn note_answers(&self, tail: Position, is_single_request_done: bool) {
         let Some(Timed { at, sent }) = self.timed.get() else {
             return;
@@ -188,7 +188,7 @@ impl Observer {
         add(&counts.latencies, 1);
         add(&counts.latency_total, took);
         let longest = load_own(&counts.latency_longest).max(took);
-        // Relaxed: as in `add`.
+        // Relaxed: a figure, as in `add`.
         counts.latency_longest.store(longest, Ordering::Relaxed);
     }
 }

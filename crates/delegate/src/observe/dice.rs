@@ -1,5 +1,5 @@
-//! Chance. Samples are taken at random: a program that does the same things in the same order,
-//! round after round, would otherwise have the same one sampled each time.
+//! Random choices for sampling. A program that does the same things in the same order, round after
+//! round, would otherwise have the same one sampled each time.
 
 use std::cell::Cell;
 
@@ -19,8 +19,8 @@ impl Default for Dice {
 }
 
 impl Dice {
-    /// How many turns go by before one that is sampled, of which there is one in `n` then: 0
-    /// to 2 × (n − 1). `n` is at least 1.
+    /// The number of turns to let go by before the next sample: 0 to 2 × (n − 1), so that one turn
+    /// in `n` is sampled. `n` is at least 1.
     pub(super) fn gap(&self, n: u32) -> u32 {
         let mut x = self.state.get();
         x ^= x << 13;
@@ -48,7 +48,7 @@ mod tests {
             }
             let expected = f64::from(n) * f64::from(samples);
             assert!((turn as f64 / expected - 1.0).abs() < 0.05, "one in {n}");
-            // Whatever comes round in a program, all of it is sampled.
+            // Whatever period a program has, each phase of it is sampled.
             assert!(seen.into_iter().all(|seen| seen), "one in {n}");
         }
     }

@@ -1,4 +1,4 @@
-//! What a trustee and its clients note down for [reports](crate::report).
+//! The notes that a trustee and its clients take for [reports](crate::report).
 
 pub(crate) mod counts;
 mod dice;
@@ -7,18 +7,18 @@ pub(crate) mod sampler;
 
 use std::time::Duration;
 
-/// What a trustee does.
+/// The state of a trustee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
     /// It serves, or looks for something to serve.
     Awake,
-    /// It sleeps until there is something to serve; a member of a flat team also until it has the
+    /// It sleeps until there is something to serve. A member of a flat team also wakes for the
     /// answer that its function waits for.
     Asleep,
     /// It runs what it has accepted and then ends.
     Closing,
-    /// It has ended. Its values have been dropped; what it counted is complete.
+    /// It has ended. Its values have been dropped, and its counts are complete.
     ShutDown,
 }
 

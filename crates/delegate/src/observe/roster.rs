@@ -1,11 +1,11 @@
-//! Who is who: the names of objects and clients, and which there are.
+//! The names of objects and clients, and the list of all of them.
 //!
-//! It is kept where a report finds it without the trustee, which may stand in a closure for
-//! long: that is when one wants a report. A lock guards it, taken by whoever comes, goes or
-//! gets a name, never with a request. Inside it nothing of the user's runs and nobody waits.
+//! It is kept where a report finds it without the trustee, which may stand in a closure for long:
+//! that is when one wants a report. A lock guards it. Threads take it to connect, leave or set a
+//! name, never with a request. Inside it no user code runs and no thread waits.
 //!
 //! The lock is `std`'s: no atomic of ours is touched inside, so the models have nothing to
-//! interleave there. Reports, which do look at channels inside, are made by none of them.
+//! interleave there. Reports, which do look at channels inside, are made by none of the models.
 //!
 //! Objects without a name are counted by their type.
 
@@ -14,7 +14,7 @@ use crate::wire::Channel;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Objects of a type whose places are known, so that a report can ask where they lie.
+/// Objects of a type whose addresses are kept, so that a report can ask where they lie.
 const MAX_ADDRESSES: usize = 16;
 
 /// A name, of an object or a client.
@@ -24,26 +24,26 @@ pub(crate) type Name = Arc<str>;
 #[derive(Default)]
 pub(crate) struct Roster(Mutex<Lists>);
 
-/// What the lock guards.
+/// The lists that the lock guards.
 #[derive(Default)]
 pub(crate) struct Lists {
     /// The objects, by the name of their type.
     pub(crate) types: BTreeMap<&'static str, Type>,
     pub(crate) clients: Vec<Connected>,
-    /// Clients that have gone.
+    /// How many clients have gone.
     pub(crate) gone: u64,
-    /// What they have counted.
+    /// The counts of the clients that have gone, added up.
     pub(crate) gone_observed: ClientObserved,
 }
 
 /// The objects of one type.
 #[derive(Default)]
 pub(crate) struct Type {
-    /// How many, those with names included.
+    /// How many objects, those with names included.
     pub(crate) count: usize,
     /// Names by address.
     pub(crate) names: BTreeMap<usize, Name>,
-    /// Addresses of some.
+    /// The addresses of some of the objects.
     pub(crate) addresses: Vec<usize>,
 }
 
@@ -51,13 +51,12 @@ pub(crate) struct Type {
 pub(crate) struct Connected {
     channel: *const Channel,
     pub(crate) name: Option<Name>,
-    /// Where it ran when it connected.
+    /// The CPU that the client ran on when it connected.
     pub(crate) cpu: Option<usize>,
     pub(crate) counts: Option<SharedCounts>,
 }
 
-// SAFETY: the channel is followed inside the lock only, see `channel`, and is made to be used
-// by several threads.
+// SAFETY: the channel is followed inside the lock only, see `channel`, and a `Channel` is `Sync`.
 unsafe impl Send for Connected {}
 
 impl Connected {
@@ -74,10 +73,10 @@ impl Connected {
         }
     }
 
-    /// Its channel.
+    /// The client's channel.
     pub(crate) fn channel(&self) -> &Channel {
-        // SAFETY: a client leaves the roster before it lets go of its channel, and whoever has
-        // a reference to this holds the lock.
+        // SAFETY: a client leaves the roster before it lets go of its channel, and the caller holds
+        // the lock, since it has a reference to this.
         unsafe { &*self.channel }
     }
 }
@@ -87,7 +86,7 @@ impl Roster {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trustee has got objects of that type, at these addresses.
+    /// Adds objects of a type at these addresses.
     pub(crate) fn adopt(&self, type_name: &'static str, objects: impl Iterator<Item = usize>) {
         let mut lists = self.lists();
         let of_type = lists.types.entry(type_name).or_default();
@@ -99,7 +98,7 @@ impl Roster {
         }
     }
 
-    /// The object of that type at that address is about to be freed.
+    /// Removes an object that is about to be freed.
     pub(crate) fn dismiss(&self, type_name: &'static str, object: usize) {
         let mut lists = self.lists();
         let Some(of_type) = lists.types.get_mut(type_name) else {
@@ -113,12 +112,12 @@ impl Roster {
         }
     }
 
-    /// All values are about to be dropped.
+    /// Removes all objects, since their values are about to be dropped.
     pub(crate) fn close(&self) {
         self.lists().types.clear();
     }
 
-    /// Names an object, which its caller keeps alive.
+    /// Names an object, which the caller keeps alive.
     pub(crate) fn name(&self, object: usize, type_name: &'static str, name: &str) {
         let name = Arc::from(name);
         let mut lists = self.lists();
@@ -134,12 +133,12 @@ impl Roster {
         lists.types.get(type_name)?.names.get(&object).cloned()
     }
 
-    /// A client has connected.
+    /// Adds a client that has connected.
     pub(crate) fn join(&self, client: Connected) {
         self.lists().clients.push(client);
     }
 
-    /// The client of that channel gets another name.
+    /// Gives the client of that channel another name.
     pub(crate) fn rename(&self, channel: *const Channel, name: &Name) {
         let mut lists = self.lists();
         let clients = lists.clients.iter_mut();
@@ -148,7 +147,7 @@ impl Roster {
         }
     }
 
-    /// The client of that channel goes; does nothing where it never came.
+    /// Removes the client of that channel. Does nothing if it is not listed.
     pub(crate) fn leave(&self, channel: *const Channel) {
         let mut lists = self.lists();
         let place = lists.clients.iter().position(|c| c.channel == channel);

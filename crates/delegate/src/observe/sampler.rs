@@ -1,11 +1,10 @@
 //! How long closures take: a trustee times some of its batches.
 //!
-//! Requests of equal type that lie behind each other run in one loop, so in a batch that is
-//! timed there is a stamp between any two such loops and none inside: a stream of equal
-//! requests runs as ever. Even so a stamp would be much for each batch of short requests, and
-//! is nothing for one that takes long. So batches are timed, at random, as often as costs a
-//! hundredth of the time that batches take: of short ones one in some dozens, of those of ten
-//! microseconds each.
+//! Requests of equal type that follow each other run in one loop. In a batch that is timed there is
+//! a stamp between any two such loops and none inside, so a stream of equal requests runs as ever.
+//! Even so a stamp would be much for each batch of short requests, and is nothing for one that
+//! takes long. So batches are timed, at random, as often as costs a hundredth of the time that
+//! batches take: of short ones one in some dozens, of those of ten microseconds each.
 
 use super::dice::Dice;
 use std::cell::Cell;
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one type of closure has taken.
+/// The samples of one type of closure, added up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) type_name: fn() -> &'static str,
@@ -25,15 +24,15 @@ pub(crate) struct Taken {
 /// All samples of a trustee. Read by reports, written by the trustee.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
-    /// By the address of the function that names the closure: comparing names takes longer,
-    /// and is left to reports.
+    /// The samples by the address of the function that names the closure. Comparing names takes
+    /// longer, and is left to reports.
     of: Mutex<BTreeMap<usize, Taken>>,
 }
 
 impl Samples {
-    /// So many requests of that type took so long together.
+    /// Adds `requests` of one type that took `took` together.
     pub(crate) fn add(&self, type_name: fn() -> &'static str, requests: u32, took: Duration) {
-        // Whoever reads a report must not hold the trustee up: the sample is lost instead.
+        // A report that holds the lock must not hold the trustee up: the sample is lost instead.
         let Ok(mut of) = self.of.try_lock() else {
             return;
         };
@@ -55,22 +54,22 @@ impl Samples {
     }
 }
 
-/// The trustee's side of it.
+/// The trustee's side: which batch is timed next, and what timing costs.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     /// Batches that go by before one is timed.
     left: Cell<u32>,
     dice: Dice,
-    /// What a stamp takes.
+    /// The time that a stamp takes.
     stamp: Duration,
-    /// What the batch that is being timed has taken, and what timing it has cost.
+    /// The time of the batch that is being timed, and the cost of timing it.
     batch: Cell<Spent>,
-    /// The same of all batches, by the latest ones.
+    /// The same for an average batch, weighted towards the latest ones.
     mean: Cell<Spent>,
     samples: Arc<Samples>,
 }
 
-/// Nanoseconds of work, and what it cost to time it.
+/// Nanoseconds of work, and nanoseconds spent on timing it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     work: f64,
@@ -80,14 +79,14 @@ struct Spent {
 /// The share of the trustee's time that timing may take.
 const SHARE: f64 = 0.01;
 
-/// What it takes to keep a sample, in nanoseconds: about that on the reference machine. The
-/// two stamps come on top.
+/// Nanoseconds that it takes to keep a sample, about that on the reference machine. The two stamps
+/// come on top.
 const KEEPING: f64 = 50.0;
 
-/// A batch takes at least that, in nanoseconds. Clocks have steps, so it can look like nothing.
+/// The least time of a batch, in nanoseconds. Clocks have steps, so a batch can look like nothing.
 const SHORTEST: f64 = 2.0;
 
-/// How much of [`Sampler::mean`] is the newest batch.
+/// The weight of the newest batch in [`Sampler::mean`].
 const NEWEST: f64 = 1.0 / 16.0;
 
 impl Sampler {
@@ -112,7 +111,7 @@ impl Sampler {
         }
     }
 
-    /// True where the batch that comes now is to be timed.
+    /// Whether the batch that comes now is to be timed.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         let left = self.left.get();
@@ -148,23 +147,23 @@ impl Sampler {
         self.left.set(self.dice.gap(self.one_in()));
     }
 
-    /// Of how many batches one is timed now.
+    /// The interval of sampling: one in so many batches is timed.
     fn one_in(&self) -> u32 {
         let Spent { work, cost } = self.mean.get();
         (cost / (work.max(SHORTEST) * SHARE)).clamp(1.0, 1e6) as u32
     }
 }
 
-/// Requests of a batch that is timed.
+/// A stopwatch for the requests of a batch that is timed.
 pub(crate) struct Lap<'a> {
     sampler: &'a Sampler,
     begun: Instant,
 }
 
 impl Lap<'_> {
-    /// So many requests of that type have run, and the next ones follow.
+    /// Ends a lap in which `requests` of one type have run, and begins the next.
     pub(crate) fn end(&mut self, type_name: fn() -> &'static str, requests: u32) {
-        // A jump is no request.
+        // The growth of a ring is no request.
         if requests > 0 {
             self.sampler.add(type_name, requests, self.begun.elapsed());
         }
@@ -186,7 +185,7 @@ mod tests {
 
     #[test]
     fn timing_takes_a_hundredth_of_the_time() {
-        // Requests in laps, and what each lap takes.
+        // Laps in a batch, the time of each lap, and the interval that follows.
         for (laps, took, one_in) in [
             (1, 25, 5_000),
             (1, 345, 31),
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(sampler.samples.all()[0].samples, 3);
     }
 
-    /// A report that looks holds nobody up.
+    /// A report that reads the samples holds no trustee up.
     #[test]
     fn a_sample_is_lost_rather_than_waited_for() {
         let sampler = sampler();

@@ -1,32 +1,31 @@
-//! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
-//! open.
+//! `adaptive`: finds the balance between client and server by itself, which the thesis leaves open.
 //!
-//! **Which way to its own objects.** Run at once, a request is answered at once, and that costs
-//! less than the ring where others' requests come between, which the ring would make wait. But
-//! where requests to own objects and to others' *alternate*, the processor guesses wrong which of
-//! the two ways comes next, and that costs more: then all go the same way. And where a member is
-//! *alone*, asks only itself and is asked by nobody, the ring costs less, for one batch is
-//! guarded as one request is. What share its own requests have is counted over some hundreds;
-//! whether others ask, over some thousands, by what the trustee has run in all.
+//! **Which way to its own objects.** A request that runs at once is answered at once. That costs
+//! less than the ring if others' requests come between, which the ring would make wait. But if
+//! requests to own objects and to others' *alternate*, the processor guesses wrong which of the two
+//! ways comes next, and that costs more: then all go the same way. And if a member is *alone*, asks
+//! only itself and is asked by nobody, the ring costs less, since one batch is guarded as one
+//! request is. The share of its own requests is counted over some hundreds; whether others ask,
+//! over some thousands, by the number that the trustee has run in all.
 //!
-//! **When to serve.** Where its own requests go through the ring, hardly ever: the ring is full
-//! soon, and then all are served in one large batch. Who serves earlier, because it is asked to,
-//! lets the others go ahead, and waits for them later (measured with bursts). But a member that
-//! makes its requests so far apart that each is published by itself would fill no ring for long:
-//! it serves with each.
+//! **When to serve.** If its own requests go through the ring, hardly ever: the ring is full soon,
+//! and then all are served in one large batch. A member that serves earlier, because it is asked
+//! to, lets the others go ahead, and waits for them later (measured with bursts). But a member that
+//! makes its requests so far apart that each is published by itself would fill no ring for long: it
+//! serves with each.
 //!
 //! A member that is alone runs each batch that it publishes, as `queue` does: nobody goes ahead.
 //!
-//! These are guesses: which way costs less is the machine's doing too. So they are tried against each
-//! other now and then, and what got most done is kept (see [`trial`]).
+//! These are guesses: which way costs less is the machine's doing too. So they are tried against
+//! each other now and then, and the one that got most done is kept (see [`trial`]).
 //!
 //! [`trial`]: super::trial
 //!
-//! Where they run at once or are few, nothing else would make a member serve. Then it does after
-//! a number of requests, its *interval*, ordinarily as many as make a good batch. Whoever has
-//! waited for long rings: then soon, and where two passes running answer a ring, the interval
-//! halves; once is no pattern. A pass that has found nothing doubles it, so that a member that
-//! nobody asks hardly looks; the first that finds something brings it back.
+//! If requests run at once or are few, nothing else would make a member serve. Then it does after a
+//! number of requests, its *interval*, ordinarily as many as make a good batch. A thread that has
+//! waited for long rings: then the member serves soon, and if two passes running answer a ring, the
+//! interval halves; once is no pattern. A pass that has found nothing doubles it, so that a member
+//! that nobody asks hardly looks; the first that finds something brings it back.
 
 use super::Schedule;
 use super::bell::Bell;
@@ -34,33 +33,33 @@ use super::trial::{self, Trial};
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Requests between two passes.
+/// Requests between two passes: the fewest, the usual number, the most.
 const SHORTEST: u32 = 16;
 const USUAL: u32 = 64;
-/// A pass that finds nothing costs a look at a line or two for each client, and who waits
-/// rings.
+/// A pass that finds nothing costs a look at a line or two for each client, and waiting threads
+/// ring.
 const LONGEST: u32 = 4096;
 
-/// Own requests between two looks at all this: where they run at once, each look is felt, and a
+/// Own requests between two looks at all this. If they run at once, each look is felt, and a
 /// countdown is all that the others pay for. Slow ones should not make others wait for many.
 const LOOK_EVERY: i32 = 8;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
 
-/// How a member goes about its own requests.
+/// The way of a member with requests to its own objects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Runs them at once.
+    /// It runs them at once.
     AtOnce,
-    /// Through the ring, which it lets fill.
+    /// They go through the ring, which fills.
     Fill,
-    /// Through the ring, each batch served.
+    /// They go through the ring, and each batch is served.
     Batch,
 }
 
-/// Stretches after which a member knows whether it is alone, and for which one that turned out
-/// to be slow is not taken for alone again.
+/// Stretches after which a member knows whether it is alone; and stretches for which a member that
+/// turned out to be slow is not taken for alone again.
 const ALONE_AFTER: u32 = 4;
 const SLOW_FOR: u32 = 64;
 
@@ -70,19 +69,19 @@ pub(crate) struct Adaptive {
     made: Cell<u32>,
     /// Own requests until the next look: 0 or less when it is time.
     left: Cell<i32>,
-    /// What `left` was after the last one: 0 where own requests go through the ring.
+    /// The value that `left` had after the last look: 0 if own requests go through the ring.
     from: Cell<i32>,
-    /// The last pass answered a ring.
+    /// Whether the last pass answered a ring.
     rung: Cell<bool>,
-    /// Of this stretch: requests to others' objects, and all as of the last pass.
+    /// Requests of this stretch: those to others' objects, and all as of the last pass.
     others: Cell<u32>,
     all: Cell<u32>,
     /// Requests to others' objects, ever.
     sent: Cell<u64>,
     way: Cell<Way>,
-    /// Which way the load alone speaks for.
+    /// The way that the load alone speaks for.
     guess: Cell<Way>,
-    /// The last request was published by itself.
+    /// Whether the last request was published by itself.
     is_slow: Cell<bool>,
     solitude: Solitude,
     trial: Trial,
@@ -92,19 +91,19 @@ pub(crate) struct Adaptive {
 /// Whether a member is alone.
 #[derive(Default)]
 struct Solitude {
-    /// Stretches in a row in which it has asked only itself, and how often.
+    /// Stretches in a row in which the member has asked only itself, and the requests in them.
     stretches: Cell<u32>,
     own: Cell<u32>,
-    /// What its trustee had run before them.
+    /// The number of requests that the trustee had run before them.
     ran_before: Cell<u64>,
     is_alone: Cell<bool>,
-    /// Stretches for which it is not taken for alone.
+    /// Stretches for which the member is not taken for alone.
     barred: Cell<u32>,
 }
 
 impl Solitude {
-    /// A stretch of so many requests, `others` of them to others' objects, has ended; its
-    /// trustee has run so many in all. True where the member is alone.
+    /// Ends a stretch of `all` requests, `others` of them to others' objects; the trustee has run
+    /// `ran` in all. Returns whether the member is alone.
     fn goes_on(&self, all: u32, others: u32, ran: u64) -> bool {
         let barred = self.barred.get();
         self.barred.set(barred.saturating_sub(1));
@@ -116,7 +115,7 @@ impl Solitude {
         self.stretches.set(self.stretches.get() + 1);
         self.own.set(self.own.get() + all);
         if self.stretches.get() == ALONE_AFTER {
-            // What is in flight blurs it by a window.
+            // Requests in flight blur it by a window.
             let own = u64::from(self.own.get());
             let asked = (ran - self.ran_before.get()).saturating_sub(own);
             self.is_alone.set(asked < own / 4);
@@ -152,7 +151,8 @@ impl Adaptive {
         }
     }
 
-    /// Apart, so that own requests that run at once pay for a countdown only.
+    /// Looks at bell and interval. Not inlined, so that own requests that run at once pay for a
+    /// countdown only.
     #[inline(never)]
     fn look(&self, requests: u32, bell: &Bell) -> bool {
         let is_direct = self.way.get() == Way::AtOnce;
@@ -168,15 +168,15 @@ impl Adaptive {
         }
     }
 
-    /// A batch of so many is published: true behind a pause, where the one before was, too.
+    /// Whether a batch of so many is published after a pause, and the one before was, too.
     #[inline(always)]
     fn is_slow(&self, requests: u32) -> bool {
-        // One by itself is the first after a pause.
+        // A request by itself is the first after a pause.
         let is_slow = requests == 1;
         self.is_slow.replace(is_slow) && is_slow
     }
 
-    /// Leaves the way of batches: nothing is gained by the ring, or somebody is there.
+    /// Leaves the way of batches: nothing is gained by the ring, or another thread asks.
     #[cold]
     fn leave_batches(&self) {
         if self.solitude.is_alone.replace(false) {
@@ -206,10 +206,11 @@ impl Adaptive {
         let done = ran + self.sent.get();
         let time = || self.since.elapsed().as_nanos() as u64;
         self.go(match guess {
-            // Nobody is there whom any other way would be for.
+            // No other thread asks, so no other way would help one.
             Way::Batch => guess,
             Way::AtOnce => [guess, Way::Batch, Way::Fill][self.trial.goes_on(done, time)],
-            // At once is what it is a guess against: tried here, it cost a twelfth (design 0003).
+            // Running at once is the rival of this guess: tried here, it cost a twelfth (design
+            // 0003).
             Way::Fill => [guess, Way::Batch, Way::Batch][self.trial.goes_on(done, time)],
         });
     }
@@ -259,7 +260,7 @@ impl Schedule for Adaptive {
         if self.way.get() == Way::Batch {
             return;
         }
-        // Before its time: somebody has rung (or the member is slow, where the interval is not
+        // A pass before its time answers a ring (or the member is slow and the interval is not
         // looked at).
         let rung = made < interval;
         let again = self.rung.replace(rung) && rung;
@@ -277,18 +278,18 @@ impl Schedule for Adaptive {
 mod tests {
     use super::*;
 
-    /// A member at play.
+    /// A member that makes requests.
     struct Play {
         policy: Adaptive,
         bell: Bell,
-        /// What its trustee has run.
+        /// Requests that its trustee has run.
         in_all: u64,
     }
 
     impl Play {
         fn new() -> Self {
             let mut policy = Adaptive::new();
-            // What is tested here is the guess.
+            // These tests are about the guess.
             policy.trial = Trial::new(u32::MAX);
             Self {
                 policy,
@@ -297,7 +298,7 @@ mod tests {
             }
         }
 
-        /// Its own requests and others' alternate, in batches.
+        /// A member whose own requests and others' alternate, in batches.
         fn alternating() -> Self {
             let mut play = Self::new();
             for i in 0..4 * STRETCH / 16 {
@@ -307,7 +308,7 @@ mod tests {
             play
         }
 
-        /// It asks only itself, and nobody asks it.
+        /// A member that asks only itself and that nobody asks.
         fn alone() -> Self {
             let mut play = Self::new();
             let made = (0..100_000).find(|_| {
@@ -318,7 +319,8 @@ mod tests {
             play
         }
 
-        /// True where it has served, and found so much that others have asked for.
+        /// Makes requests. Returns whether the member has served; the pass finds `found` requests
+        /// of others.
         fn makes(&mut self, requests: u32, own: bool, found: u32) -> bool {
             self.in_all += u64::from(if own { requests } else { 0 });
             let is_due = self.policy.is_due(requests, own, &self.bell);
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn a_busy_member_whose_requests_alternate_lets_its_ring_fill() {
         let mut play = Play::alternating();
-        // Where in a stretch it stands is not known yet.
+        // The place in the stretch is not known yet.
         let mut since = STRETCH;
         for i in 0..1_000 {
             play.bell.ring();

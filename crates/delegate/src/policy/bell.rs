@@ -1,10 +1,10 @@
-//! The doorbell of a member: somebody waits for it (thesis, "Doorbell").
+//! The doorbell of a member, for threads that wait for it (thesis, "Doorbell").
 
 use corelay_sync::CachePadded;
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 
-/// Rung by threads that wait for a member; the member hears it when it serves.
+/// A bell that threads ring while they wait for a member, and that the member hears when it serves.
 pub(crate) struct Bell {
     rung: CachePadded<AtomicBool>,
 }
@@ -18,8 +18,8 @@ impl Bell {
 
     /// Asks the member to serve soon. Only some policies listen.
     pub(crate) fn ring(&self) {
-        // Relaxed: so that many who wait do not pull the line to and fro. What it finds may be
-        // out of date; whoever goes to sleep therefore rings behind a heavy barrier, see
+        // Relaxed: so that many waiting threads do not pull the line to and fro. The value may be
+        // out of date; a thread that goes to sleep therefore rings after a heavy barrier, see
         // `hear`.
         if !self.has_rung() {
             // Release: pairs with the Acquire of `hear`; the pass that follows it finds what
@@ -28,21 +28,22 @@ impl Bell {
         }
     }
 
-    /// True where somebody has rung since the last pass.
+    /// Whether a thread has rung since the last pass.
     #[inline(always)]
     pub(crate) fn has_rung(&self) -> bool {
         // Relaxed: a hint; `hear` acquires.
         self.rung.load(Ordering::Relaxed)
     }
 
-    /// A pass begins: true where somebody has rung, once for each ring or more.
+    /// Takes the ring at the beginning of a pass. Returns whether a thread has rung; several rings
+    /// count as one.
     #[inline(always)]
     pub(crate) fn hear(&self) -> bool {
         // Acquire: pairs with the Release of `ring`. An exchange, so that no ring is lost.
         if !(self.has_rung() && self.rung.swap(false, Ordering::Acquire)) {
             return false;
         }
-        // Pairs with the heavy barrier of one who goes to sleep and then rings once more: it
+        // Pairs with the heavy barrier of a thread that goes to sleep and then rings once more: it
         // finds the bell at rest, or the pass finds what it has published.
         barrier::light();
         true

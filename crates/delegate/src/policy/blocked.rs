@@ -1,9 +1,9 @@
-//! `blocked`: serve only where a request finds no room, or an answer is waited for (thesis,
-//! "Direct Write Serve When Blocked").
+//! `blocked`: serve only if a request finds no room or an answer is waited for (thesis, "Direct
+//! Write Serve When Blocked").
 //!
-//! Its own objects' requests go through its own ring, so a member that asks only itself
-//! blocks on itself, and serves all. The thesis writes each request out at once; here the
-//! channel's batches stay, since the head tells of every request anyway.
+//! Requests to a member's own objects go through its own ring, so a member that asks only itself
+//! blocks on itself, and serves all. The thesis writes each request out at once; here the channel's
+//! batches stay, since the head tells of every request anyway.
 
 use super::Schedule;
 use super::bell::Bell;
@@ -20,8 +20,8 @@ impl Schedule for Blocked {
         false
     }
 
-    /// Only calls run at once here, and a call is a wait: a member that looks at an object of its
-    /// own until another one has changed it must let that one in.
+    /// Always: only calls run at once here, and a call is a wait. A member that looks at an object
+    /// of its own until another member has changed it must let that one in.
     #[inline(always)]
     fn is_due_at_once(&self, _bell: &Bell) -> bool {
         true

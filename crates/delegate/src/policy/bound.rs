@@ -1,5 +1,4 @@
-//! `bound`: a cure for the greedy client, serve after every `n` requests (thesis, "Upper
-//! Bound").
+//! `bound`: serve after every `n` requests, a cure for the greedy client (thesis, "Upper Bound").
 
 use super::Schedule;
 use super::bell::Bell;

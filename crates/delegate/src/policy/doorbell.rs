@@ -1,4 +1,4 @@
-//! `doorbell`: a cure for the greedy client, serve when one that waits has rung (thesis,
+//! `doorbell`: serve when a waiting thread has rung, a cure for the greedy client (thesis,
 //! "Doorbell").
 
 use super::Schedule;

@@ -1,5 +1,5 @@
-//! `fast-path`: as `blocked`, but requests to own objects run at once (thesis, "Direct Write
-//! Fast Path").
+//! `fast-path`: serve only while waiting, as `blocked` does, but run requests to own objects at
+//! once (thesis, "Direct Write Fast Path").
 //!
 //! This makes the greedy client: a member that asks mostly itself hardly ever blocks, so the
 //! others, which wait for it, serve each other and never get on.

@@ -1,8 +1,8 @@
-//! When a member serves that does not have to wait.
+//! When a member serves although it does not have to wait.
 //!
 //! A member always serves while it waits, and after its function has ended. A call to an object of
-//! its own runs at once under any policy, where its ring is quiet; all but [`fast_path`] let others
-//! in with it now and then. The policies differ in what they do about the rest:
+//! its own runs at once under any policy, if its ring is quiet; all policies but [`fast_path`] let
+//! others in with it now and then. The policies differ in the rest:
 //!
 //! | policy | a request to an object of its own | between its own requests it serves |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | [`blocked`] | travels through a ring | never |
 //! | [`fast_path`] | runs at once | never |
 //! | [`bound`] | runs at once | after every so many requests |
-//! | [`doorbell`] | runs at once | when somebody who waits has rung |
-//! | [`adaptive`] | runs at once, or travels where others' requests come between, or where that has got more done when it was tried | where they run at once: when somebody has rung, and as often as it pays |
+//! | [`doorbell`] | runs at once | when a waiting thread has rung |
+//! | [`adaptive`] | runs at once, or travels if others' requests come between, or if that has got more done when it was tried | if they run at once: when a waiting thread has rung, and as often as it pays |
 
 mod adaptive;
 pub(crate) mod bell;
@@ -38,26 +38,28 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Before each batch of requests that it publishes. Requests to own objects go through a
-    /// ring like all others (the thesis's pending request queue).
+    /// Before each batch of requests that the member publishes. Requests to own objects go through
+    /// a ring like all others (the thesis's pending request queue).
     Queue,
-    /// Only when it waits. Requests to own objects go through a ring.
+    /// Only when the member waits. Requests to own objects go through a ring.
     Blocked,
-    /// Only when it waits, and requests to own objects run at once: a member that asks only
-    /// itself never serves before its function ends. The thesis's greedy client.
+    /// Only when the member waits, and requests to own objects run at once. A member that asks only
+    /// itself never serves before its function ends: the thesis's greedy client.
     FastPath,
-    /// As `FastPath`, and after every so many requests: `1..=65_536`.
+    /// Like `FastPath`, and after every so many requests: `1..=65_536`.
     Bound(u32),
-    /// As `FastPath`, and when somebody who waits for it has rung its doorbell.
+    /// Like `FastPath`, and when a thread that waits for the member has rung its doorbell.
     Doorbell,
-    /// While the member asks mostly itself or mostly others, as `Doorbell` (looking at the bell
-    /// every 8 requests to own objects), and after a number of requests that it finds by itself:
-    /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
-    /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests; with
-    /// each request where it makes them slowly. Where it asks only itself and nobody else asks it,
-    /// they go through a ring too, and it serves as `Queue` does. Where others ask, these are guesses:
-    /// now and then the others of the three ways are tried (where requests alternate, that of `Queue`
-    /// alone), and the one that got most done is kept.
+    /// By trial, from guesses about the load.
+    ///
+    /// While the member asks mostly itself or mostly others, it serves like `Doorbell` (looking at
+    /// the bell every 8 requests to own objects), and after a number of requests that it finds by
+    /// itself: fewer while others ring, more while passes find nothing. If the two alternate,
+    /// requests to own objects go through a ring, and it serves like `Blocked`, or after 512
+    /// requests; with each request if it makes them slowly. If it asks only itself and nobody else
+    /// asks it, they go through a ring too, and it serves like `Queue`. If others ask, these are
+    /// guesses: now and then the others of the three ways are tried (if requests alternate, that of
+    /// `Queue` alone), and the one that got most done is kept.
     #[default]
     Adaptive,
 }
@@ -67,27 +69,28 @@ pub(crate) const MAX_BOUND: u32 = 1 << 16;
 
 /// A policy at work in one member.
 pub(crate) trait Schedule {
-    /// Requests to own objects run at once, now.
+    /// Whether requests to own objects run at once now.
     fn is_direct(&self) -> bool;
 
-    /// `requests` more have been made or are about to be, to `own` objects or to others':
-    /// true where it is time to serve.
+    /// Whether it is time to serve: `requests` more have been made or are about to be, to `own`
+    /// objects or to others'.
     fn is_due(&self, requests: u32, own: bool, bell: &Bell) -> bool;
 
-    /// One request to an own object is about to be run at once: of those that would travel, a call.
+    /// Whether it is time to serve before a request to an own object that runs at once. Under a
+    /// policy whose requests travel, that is a call.
     #[inline(always)]
     fn is_due_at_once(&self, bell: &Bell) -> bool {
         self.is_due(1, true, bell)
     }
 
-    /// The pass that was due has run so many requests; the trustee so many `in_all`, also own
-    /// ones that were run at once.
+    /// Notes the end of a pass that was due: it has run `ran` requests, and the trustee `in_all`,
+    /// own requests that ran at once included.
     fn served(&self, ran: u32, in_all: u64) {
         let _ = (ran, in_all);
     }
 }
 
-/// One of them; which is known when the member starts.
+/// The policy of a member, chosen when it starts.
 pub(crate) enum Chosen {
     Queue(queue::Queue),
     Blocked(blocked::Blocked),
@@ -181,7 +184,7 @@ impl FromStr for Policy {
     }
 }
 
-/// A text that names no [`Policy`].
+/// The error of a text that names no [`Policy`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePolicyError(String);
 

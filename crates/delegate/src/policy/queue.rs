@@ -1,4 +1,4 @@
-//! `queue`: serve, then write the batch (thesis, "Pending Request Queue").
+//! `queue`: serve, then publish the batch (thesis, "Pending Request Queue").
 //!
 //! The ring is the queue: requests wait in it until their batch is published. Of the thesis's
 //! policies it gave the most throughput there.

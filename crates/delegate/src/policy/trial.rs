@@ -1,23 +1,23 @@
-//! Which of three ways gets most done: found out by going each, in turn.
+//! Which of three ways gets most done: a trial of each, in turn.
 //!
-//! What a request costs by each way depends on the machine as much as on the load (design 0003 has
-//! two on which it is the other way round). So a member tries, now and then, and measures what it
-//! has got done in the time, its own requests and others'.
-//! A trial is nine windows, three of each way; the middle one of three counts, so that a thread
-//! that was interrupted in one of them is not misled. Where the same way wins again, the next
-//! trial comes twice as late.
+//! The cost of a request by each way depends on the machine as much as on the load (design 0003 has
+//! two machines on which it is the other way round). So a member tries, now and then, and measures
+//! what it has got done in the time, its own requests and others'. A trial is nine windows, three
+//! of each way. The middle one of three counts, so that an interruption in one of them does not
+//! mislead. If the same way wins again, the next trial comes after twice the time.
 
 use std::cell::Cell;
 
 /// Stretches before the first trial, ordinarily, and at most between two.
 pub(super) const FIRST: u32 = 16;
 const LONGEST: u32 = 4096;
-/// Stretches of a window; the first is not measured, for what is under way goes on the way before.
+/// Stretches of a window. The first is not measured, since requests under way still go the way
+/// before.
 const WINDOW: u32 = 4;
 const WAYS: usize = 3;
 /// Windows of each way.
 const WINDOWS: usize = 3;
-/// Which way each goes: there and back, so that what drifts hits all.
+/// The way of each window: there and back, so that a drift hits all ways alike.
 const ORDER: [usize; WAYS * WINDOWS] = [0, 1, 2, 2, 1, 0, 0, 1, 2];
 /// How much more than the present way another one must get done.
 const MARGIN: f64 = 1.0 + 1.0 / 32.0;
@@ -27,20 +27,20 @@ pub(super) struct Trial {
     first: u32,
     /// Stretches until the next one.
     rest: Cell<u32>,
-    /// What `rest` was at first.
+    /// The initial value of `rest`.
     rested: Cell<u32>,
     /// Stretches of the trial that is under way.
     stretch: Cell<u32>,
-    /// When the window began, and what had been done by then.
+    /// When the window began, and how many requests had been done by then.
     began: Cell<(u64, u64)>,
-    /// By way: what was done in a unit of time.
+    /// Requests done per unit of time, by way and window.
     rates: Cell<[[f64; WINDOWS]; WAYS]>,
     /// The way that has won; 0 is the guess.
     best: Cell<usize>,
 }
 
 impl Trial {
-    /// The first one comes behind so many stretches.
+    /// A trial that begins after `first` stretches.
     pub(super) fn new(first: u32) -> Self {
         Self {
             first,
@@ -53,8 +53,8 @@ impl Trial {
         }
     }
 
-    /// Forgets what it has found: the load is another one. The next trial comes behind so many
-    /// stretches, or the usual ones.
+    /// Forgets the findings, since the load is another one. The next trial begins after `rest`
+    /// stretches, or after the usual number.
     pub(super) fn reset(&self, rest: Option<u32>) {
         self.best.set(0);
         self.stretch.set(0);
@@ -62,7 +62,7 @@ impl Trial {
         self.rest.set(rest.unwrap_or(self.first));
     }
 
-    /// A stretch has ended, `done` things in all. The number of the way to be gone now; 0 is the
+    /// Ends a stretch, at `done` requests in all. Returns the number of the way to go now; 0 is the
     /// guess.
     #[inline]
     pub(super) fn goes_on(&self, done: u64, now: impl FnOnce() -> u64) -> usize {
@@ -99,7 +99,7 @@ impl Trial {
         });
         let before = self.best.get();
         let fastest = (0..WAYS).max_by(|&a, &b| rates[a].total_cmp(&rates[b]));
-        // Who has won stays unless it clearly loses.
+        // The present way stays unless it clearly loses.
         let best = fastest
             .filter(|&way| rates[way] > rates[before] * MARGIN)
             .unwrap_or(before);
@@ -120,7 +120,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Goes on for so many stretches; the last answer, and how many took another way than the guess.
+    /// Goes on for so many stretches. Returns the last answer, and how many stretches took another
+    /// way than the guess.
     fn goes(trial: &Trial, stretches: u32, cost: impl Fn(u32, usize) -> u64) -> (usize, u32) {
         let (mut time, before) = trial.began.get();
         let (mut way, mut others) = (trial.best.get(), 0);
@@ -145,7 +146,7 @@ mod tests {
             let trial = Trial::new(FIRST);
             let (won, _) = goes(&trial, 100, |_, way| 1_300 - 300 * u64::from(way == best));
             assert_eq!(won, best);
-            // It has become the dearest one.
+            // The best way becomes the most expensive one.
             let (won, _) = goes(&trial, 10_000, |_, way| {
                 1_000 + 300 * u64::from(way == best)
             });
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn an_interruption_or_two_mislead_nobody() {
         let trial = Trial::new(FIRST);
-        // One in a window of each way.
+        // One interruption in a window of each way.
         let interrupted = [FIRST + 3, FIRST + 6, FIRST + 10];
         let (won, _) = goes(&trial, 100, |stretch, way| {
             1_300 - 150 * way as u64 + u64::from(interrupted.contains(&stretch)) * 1_000_000

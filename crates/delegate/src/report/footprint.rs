@@ -1,4 +1,4 @@
-//! What a channel takes, by the sizes of the types it is made of.
+//! The memory of a channel, by the sizes of the types that it is made of.
 
 use crate::client::Client;
 use crate::client::room::largest_batch;
@@ -12,8 +12,8 @@ use crate::wire::ring::{
 use crate::wire::ring::{Rings, SPARE};
 use std::alloc::Layout;
 
-/// What one client thread and one trustee keep for each other, in bytes: computed from the
-/// sizes of the types, without the allocator's rounding.
+/// The memory that one client thread and one trustee keep for each other, in bytes: computed from
+/// the sizes of the types, without the allocator's rounding.
 ///
 /// ```
 /// use corelay_delegate::report::{Footprint, Traffic};
@@ -40,19 +40,19 @@ pub struct Footprint {
     pub trustee: usize,
 }
 
-/// What requests carry, in words of 8 bytes.
+/// The sizes of requests, in words of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Captured by the closure; more than 25 are boxed.
+    /// Words that the closure captures; more than 25 are boxed.
     pub captures: usize,
-    /// Of the answer; more than 8 are boxed.
+    /// Words of the answer; more than 8 are boxed.
     pub answer: usize,
-    /// Captured by the callback; more than 16 are boxed.
+    /// Words that the callback captures; more than 16 are boxed.
     pub callback: usize,
 }
 
 impl Traffic {
-    /// The most that travels unboxed.
+    /// The largest requests that travel unboxed.
     pub const MOST: Self = Self {
         captures: MAX_CAPTURE_WORDS,
         answer: MAX_ANSWER_WORDS,
@@ -66,7 +66,7 @@ impl Traffic {
         (1 + captures).max(of(self.answer, MAX_ANSWER_WORDS))
     }
 
-    /// Units of its entry in the queue of callbacks.
+    /// Units that a request's entry takes in the queue of callbacks.
     fn callback_units(self) -> usize {
         let boxed = self.callback > MAX_CALLBACK_WORDS;
         CALLBACK_HEAD + if boxed { 1 } else { self.callback }
@@ -74,7 +74,7 @@ impl Traffic {
 }
 
 impl Footprint {
-    /// After the first request.
+    /// The footprint after the first request.
     pub fn first() -> Self {
         Self {
             shared: counted::<Channel>(),
@@ -85,9 +85,9 @@ impl Footprint {
         }
     }
 
-    /// With a whole `window` of such requests in flight at once and rings of at most
-    /// `ring_bytes` (as [`Builder::ring_bytes`](crate::Builder::ring_bytes)), what is boxed not
-    /// counted.
+    /// The footprint with a whole `window` of such requests in flight at once and rings of at most
+    /// `ring_bytes` (as in [`Builder::ring_bytes`](crate::Builder::ring_bytes)), without what is
+    /// boxed.
     pub fn filled(window: usize, ring_bytes: usize, traffic: Traffic) -> Self {
         let most_units = (ring_bytes / 8).next_power_of_two();
         let (units, in_flight) = grown(window, most_units, traffic.request_units());
@@ -99,8 +99,8 @@ impl Footprint {
         }
     }
 
-    /// What it never passes, what is boxed not counted: the largest requests, and a queue of
-    /// callbacks that has grown while it moved.
+    /// The footprint that a channel never exceeds, without what is boxed: the largest requests, and
+    /// a queue of callbacks that has grown while it moved.
     pub fn most(window: usize, ring_bytes: usize) -> Self {
         let entries = (window * Traffic::MOST.callback_units()) as u32 + ahead(window);
         Self {
@@ -109,7 +109,7 @@ impl Footprint {
         }
     }
 
-    /// All of it.
+    /// The sum of all parts.
     pub fn total(self) -> usize {
         self.shared + self.rings + self.client + self.callbacks + self.trustee
     }
@@ -120,8 +120,8 @@ fn ahead(window: usize) -> u32 {
     largest_batch(window as u32) * callbacks::USUAL
 }
 
-/// Units of the ring, and requests in flight, once a client has asked as often as it can while
-/// its trustee stands still. See `room.rs`, whose rule this is.
+/// Units of the ring, and requests in flight, once a client has sent as many requests as it can
+/// while its trustee stands still. The rule is that of `client/room.rs`.
 fn grown(window: usize, most_units: usize, request: usize) -> (usize, usize) {
     let (mut units, mut used, mut in_flight) = (FIRST_UNITS, 0, 0);
     while in_flight < window {
@@ -135,19 +135,19 @@ fn grown(window: usize, most_units: usize, request: usize) -> (usize, usize) {
         if !(worth && units < most_units || is_too_small) {
             break;
         }
-        // A jump record leads from one ring into the next.
+        // A record of ring growth leads from one ring into the next.
         used += ring::GROWTH_UNITS;
         units *= 2;
     }
     (units, in_flight)
 }
 
-/// Both rings and what leads to them.
+/// Bytes of both rings and of the struct that leads to them.
 fn rings(units: usize) -> usize {
     size_of::<Rings>() + 2 * ring::bytes(units)
 }
 
-/// A `T` behind its two counts, as `Rc` and `Arc` have it.
+/// Bytes of a `T` after its two counts, as `Rc` and `Arc` have it.
 fn counted<T>() -> usize {
     let counts = Layout::new::<[usize; 2]>();
     let both = counts.extend(Layout::new::<T>());

@@ -1,4 +1,4 @@
-//! Making a report of what trustees and clients have published.
+//! Makes a report from the state that trustees and clients have published.
 
 use crate::dedicated::Trustees;
 use crate::object::shared::Shared;
@@ -19,8 +19,8 @@ use std::fmt;
 use std::time::Duration;
 
 impl Trustees {
-    /// Who owns what for whom, and where time goes, as it is now. See [`crate::report`] for
-    /// what the figures mean.
+    /// Reports which trustee owns which objects for which clients, and where time goes, as it is
+    /// now. See [`crate::report`] for the meaning of the figures.
     ///
     /// ```
     /// # use corelay_delegate::{ClientGuard, Trustees};
@@ -48,8 +48,8 @@ impl Trustees {
         self.reporter().report()
     }
 
-    /// Makes reports for as long as it likes, also after these trustees have been shut down:
-    /// for a thread that watches.
+    /// Returns a reporter, which makes reports also after these trustees have been shut down: for a
+    /// thread that watches.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, report::State};
@@ -67,14 +67,14 @@ impl Trustees {
     }
 }
 
-/// Makes reports, from [`Trustees::reporter`]. Keeps no trustee running.
+/// A source of reports, from [`Trustees::reporter`]. Keeps no trustee running.
 #[derive(Clone)]
 pub struct Reporter {
     trustees: Vec<Arc<Shared>>,
 }
 
 impl Reporter {
-    /// As [`Trustees::report`].
+    /// Makes a report, like [`Trustees::report`].
     ///
     /// # Panics
     /// Inside a delegated closure.
@@ -102,7 +102,8 @@ impl fmt::Debug for Reporter {
 fn trustee(shared: &Shared, surveyor: Surveyor) -> TrusteeReport {
     // Before the counters: those of a trustee that has ended are complete.
     let state = shared.report_state();
-    // Not held while the kernel is asked about addresses: whoever comes or goes waits for it.
+    // The lock is not held while the kernel is asked about addresses: clients that connect or leave
+    // wait for it.
     let (types, clients, gone, gone_observed) = copy(&shared.roster.lists());
     let cpu = shared.settings.cpu;
     TrusteeReport {
@@ -128,7 +129,7 @@ fn held((name, waits_for): (String, Vec<String>)) -> HeldReport {
     HeldReport { name, waits_for }
 }
 
-/// A type's objects, out of the lock.
+/// The objects of a type, copied out of the lock.
 struct OfType {
     type_name: &'static str,
     count: usize,
@@ -136,7 +137,7 @@ struct OfType {
     addresses: Vec<usize>,
 }
 
-/// A client, out of the lock.
+/// A client, copied out of the lock.
 struct Client {
     name: Option<Name>,
     queued: u32,
@@ -209,7 +210,7 @@ impl Client {
 
 fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
     let all = samples.all();
-    // The compiler may make several of one function, or one of several types' names.
+    // The compiler may make several functions of one, or one of several with equal names.
     let mut by_name: BTreeMap<&'static str, ClosureReport> = BTreeMap::new();
     for taken in &all {
         let type_name = (taken.type_name)();
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
     use corelay_topology::node_of;
 
-    /// As on a machine with several nodes: everything is looked at, and found where this
+    /// A report as on a machine with several nodes: everything is looked at, and found where this
     /// machine has its memory.
     #[test]
     fn places_are_looked_at() {

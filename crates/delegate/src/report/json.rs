@@ -8,9 +8,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 impl Report {
-    /// The report in one line of JSON. Fields have the names that they have here, and `null`
-    /// stands where there is nothing; times are in nanoseconds, and their names end in `_ns`;
-    /// shares are from 0 to 1.
+    /// The report in one line of JSON. Fields are named as in the structs, and a missing value is
+    /// `null`; times are in nanoseconds, and their names end in `_ns`; shares are from 0 to 1.
     ///
     /// ```text
     /// Report   { nodes, trustees: [Trustee] }
@@ -33,19 +32,19 @@ impl Report {
     }
 }
 
-/// Text under construction.
+/// A JSON text under construction.
 #[derive(Default)]
 struct Json {
     text: String,
 }
 
-/// What can be written.
+/// A value that can be written as JSON.
 trait Value {
     fn write(&self, to: &mut Json);
 }
 
 impl Json {
-    /// What stands between two brackets, with commas.
+    /// Writes items between two brackets, with commas.
     fn list<V: Value>(&mut self, brackets: [char; 2], items: impl IntoIterator<Item = V>) {
         self.text.push(brackets[0]);
         for (i, item) in items.into_iter().enumerate() {
@@ -61,7 +60,7 @@ impl Json {
         self.list(['{', '}'], fields);
     }
 
-    /// Writing into a string does not fail.
+    /// Writes formatted text. Writing into a string does not fail.
     fn plain(&mut self, what: std::fmt::Arguments<'_>) {
         let _ = self.text.write_fmt(what);
     }
@@ -76,7 +75,7 @@ impl Value for &(&str, &dyn Value) {
 }
 
 impl Value for str {
-    /// RFC 8259, section 7: quotes, backslashes and control characters are escaped.
+    /// Escapes quotes, backslashes and control characters: RFC 8259, section 7.
     fn write(&self, to: &mut Json) {
         to.text.push('"');
         for c in self.chars() {
@@ -114,7 +113,7 @@ macro_rules! numbers {
     )* };
 }
 
-// Shares are quotients of counts, with a divisor: finite.
+// Shares are quotients of counts with a nonzero divisor, so they are finite.
 numbers!(u32, u64, usize, f64);
 
 impl Value for Duration {

@@ -1,20 +1,21 @@
-//! Where memory lies: on the node of the thread that uses it, or on another.
+//! The node on which memory lies: that of the thread that uses it, or another.
 
 use corelay_topology::{Topology, memory_nodes, node_of};
 use std::sync::OnceLock;
 
-/// Where some addresses lie.
+/// The nodes on which some addresses lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Places {
-    /// How many were looked at.
+    /// The number of addresses that were looked at.
     pub asked: usize,
-    /// How many lie on a node, by its number. Those missing nobody can tell of.
+    /// The number of addresses on each node, by the node's number. The nodes of the others are
+    /// unknown.
     pub by_node: Vec<(usize, usize)>,
 }
 
 impl Places {
-    /// How many of them lie on that node.
+    /// The number of these addresses on a node.
     pub fn on(&self, node: usize) -> usize {
         let found = self.by_node.iter().find(|(number, _)| *number == node);
         found.map_or(0, |(_, count)| *count)
@@ -34,7 +35,7 @@ impl Places {
     }
 }
 
-/// Finds out where memory lies. On a machine with one node there is nothing to find out.
+/// Finds out on which node memory lies. On a machine with one node there is nothing to find out.
 #[derive(Clone, Copy)]
 pub(super) struct Surveyor {
     pub(super) nodes: Option<usize>,
@@ -65,7 +66,7 @@ impl Surveyor {
 
     /// The node of a CPU.
     pub(super) fn node_of_cpu(self, cpu: Option<usize>) -> Option<usize> {
-        /// Read once: where CPUs are does not change.
+        /// Read once: the nodes of CPUs do not change.
         static MACHINE: OnceLock<Topology> = OnceLock::new();
         if !self.has_several_nodes() {
             return None;
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!((places.on(0), places.on(1), places.on(2)), (1, 0, 2));
     }
 
-    /// What a report does where there are several nodes, on whatever machine this is.
+    /// The surveyor's work on a machine with several nodes, on whatever machine this is.
     #[test]
     fn with_several_nodes_the_kernel_is_asked() {
         let here = 1u64;

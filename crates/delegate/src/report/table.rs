@@ -1,4 +1,4 @@
-//! A report for people.
+//! A report as text for people.
 
 use crate::report::{
     ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Places, Report, State,
@@ -7,7 +7,7 @@ use crate::report::{
 use std::fmt;
 use std::time::Duration;
 
-/// What stands where there is no figure.
+/// The text for a missing figure.
 const NONE: &str = "–";
 
 impl fmt::Display for Report {
@@ -246,7 +246,7 @@ fn percent(share: Option<f64>) -> String {
     figure(share.map(|share| share * 100.0), " %")
 }
 
-/// Three digits are enough: `1.23µs`.
+/// A time with three digits or so: `1.23µs`.
 fn time(time: Option<Duration>) -> String {
     let Some(time) = time else {
         return NONE.to_owned();

@@ -5,12 +5,11 @@
 //!            v                                              v
 //!  |  free   [reap][position][callback …][reap][position]…   |  usual ones … | any one |
 //! ```
-//! Not a ring: at its end the entries move to the front, a few KiB now and then, so that
-//! they lie without gaps and their addresses need no arithmetic. Nobody else sees them.
-//! At its end is room for a usual entry of each request that may take the fast way before the
-//! next look, and for one of any length: only what is longer than usual has to look itself.
-//! Entries do not move while callbacks run: a callback that finds no room is treated as
-//! one that finds the window full.
+//! Not a ring: at its end the entries move to the front, a few KiB now and then, so that they lie
+//! without gaps and their addresses need no arithmetic. Nobody else sees them. After the end is
+//! room for a usual entry of each request that may take the fast path before the next look, and for
+//! one of any length: only longer entries than usual have to look themselves. Entries do not move
+//! while callbacks run: a callback that finds no room is treated as one that finds the window full.
 
 use super::CALLBACK_HEAD;
 use super::reaper::Reaped;
@@ -22,13 +21,13 @@ use std::cell::Cell;
 /// Units of the longest entry.
 const LONGEST: u32 = (CALLBACK_HEAD + MAX_CALLBACK_WORDS) as u32;
 
-/// Units of the longest entry that needs no look: of a callback that captures three words.
+/// Units of the longest entry that needs no look: one of a callback that captures three words.
 pub(crate) const USUAL: u32 = CALLBACK_HEAD as u32 + 3;
 
 /// Units at first.
 pub(crate) const FIRST_UNITS: u32 = 128;
 
-/// A queue of callbacks. Where its oldest entry lies is in [`Reaped`].
+/// A queue of callbacks. [`Reaped`] says where its oldest entry lies.
 pub(crate) struct Callbacks {
     memory: Cell<*mut u64>,
     units: Cell<u32>,
@@ -45,7 +44,7 @@ impl Callbacks {
         }
     }
 
-    /// The next entry, of so many units, to be written: there is room for it.
+    /// Adds an entry of so many units, to be written by the caller. There is room for it.
     #[inline(always)]
     pub(crate) fn push(&self, units: usize) -> *mut u64 {
         let entry = self.end.get();
@@ -54,7 +53,7 @@ impl Callbacks {
         entry
     }
 
-    /// The newest entry, of so many units, to be taken back.
+    /// Takes back the newest entry, of so many units.
     pub(crate) fn pop(&self, units: usize) -> *mut u64 {
         self.end.set(self.end.get().wrapping_sub(units));
         self.end.get()
@@ -66,13 +65,13 @@ impl Callbacks {
         ((self.end.get().addr() - self.memory.get().addr()) / size_of::<u64>()) as u32
     }
 
-    /// True where any entry fits at the end, behind usual ones of so many requests.
+    /// Whether any entry fits at the end, after usual ones of so many requests.
     #[inline(always)]
     pub(crate) fn has_room(&self, requests: u32) -> bool {
         self.units.get() - self.len() >= LONGEST + requests * USUAL
     }
 
-    /// How many usual entries fit at the end before one of any length.
+    /// The number of usual entries that fit at the end before one of any length.
     pub(crate) fn room(&self) -> u32 {
         (self.units.get() - self.len()).saturating_sub(LONGEST) / USUAL
     }
@@ -80,7 +79,7 @@ impl Callbacks {
     /// The entry at `offset`.
     #[inline(always)]
     pub(crate) fn at(&self, offset: u32) -> *mut u64 {
-        // SAFETY: offsets end before the queue does.
+        // SAFETY: the caller's offset is that of an entry, or the end, so inside the queue.
         unsafe { self.memory.get().add(offset as usize) }
     }
 
@@ -90,19 +89,20 @@ impl Callbacks {
     /// An entry begins there.
     #[inline(always)]
     pub(crate) unsafe fn position(&self, reaped: Reaped) -> Position {
-        // SAFETY: written with the entry, by `Callback::write` and its like.
+        // SAFETY: an entry begins here, as the caller promises; `Callback::write` and its like
+        // write the position with the entry.
         Position(unsafe { self.at(reaped.callback()).wrapping_add(1).read() })
     }
 
-    /// True where everything has been reaped.
+    /// Whether everything has been reaped.
     #[inline(always)]
     pub(crate) fn is_empty(&self, reaped: Reaped) -> bool {
         self.at(reaped.callback()) == self.end.get()
     }
 
-    /// Moves the entries to the front, into more memory where they take more than half of
-    /// it or usual ones of so many requests do not fit behind them. Returns how far they moved.
-    /// Not while callbacks run.
+    /// Moves the entries to the front, or into more memory if they take more than half of it or
+    /// usual ones of so many requests do not fit after them. Returns how far they moved. Not called
+    /// while callbacks run.
     pub(crate) fn make_room(&self, reaped: Reaped, requests: u32) -> u32 {
         let from = reaped.callback();
         let used = self.len() - from;
@@ -119,12 +119,13 @@ impl Callbacks {
             self.memory.set(allocate(units));
             self.units.set(units);
         }
-        // SAFETY: inside the old memory.
+        // SAFETY: `from` is the offset of the oldest entry, so inside the old memory.
         let entries = unsafe { old.add(from as usize) };
-        // SAFETY: both hold `used` units; the two may overlap.
+        // SAFETY: both memories hold `used` units; the two may overlap.
         unsafe { entries.copy_to(self.memory.get(), used as usize) };
         if self.memory.get() != old {
-            // SAFETY: allocated with this layout, and not used any more.
+            // SAFETY: `allocate` made the memory with this layout, and the queue uses other memory
+            // now.
             unsafe { dealloc(old.cast(), layout(old_units)) };
         }
         self.end.set(self.at(used));
@@ -134,7 +135,7 @@ impl Callbacks {
 
 impl Drop for Callbacks {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout. Its entries have been reaped.
+        // SAFETY: `allocate` made the memory with this layout. Its entries have been reaped.
         unsafe { dealloc(self.memory.get().cast(), layout(self.units.get())) };
     }
 }
@@ -148,14 +149,14 @@ pub(crate) fn units_for(used: u32) -> u32 {
 /// Units of a queue that has grown from its first to hold `used`.
 pub(crate) fn grown(used: u32) -> u32 {
     let mut units = FIRST_UNITS;
-    // It grows where the next entry might not fit, behind as many as do.
+    // The queue grows when the next entry might not fit, so after as many as do.
     while used > units - LONGEST {
         units = units_for(units - LONGEST + 1);
     }
     units
 }
 
-/// What a queue takes.
+/// Bytes of a queue of so many units.
 pub(crate) fn bytes(units: u32) -> usize {
     layout(units).size()
 }
@@ -166,7 +167,7 @@ fn layout(units: u32) -> Layout {
 
 fn allocate(units: u32) -> *mut u64 {
     let layout = layout(units);
-    // SAFETY: the layout is not empty.
+    // SAFETY: `units` is at least `FIRST_UNITS`, so the layout is not empty.
     let memory = unsafe { alloc(layout) };
     if memory.is_null() {
         handle_alloc_error(layout);

@@ -1,6 +1,5 @@
-//! What a record in the ring begins with: which kind of request, on which object, in one
-//! word. Small requests are what the ring is for: with two words there, half as many would
-//! travel in a line.
+//! The first word of a record in the ring: which kind of request, on which object. One word,
+//! because small requests are what the ring is for: with two, half as many would travel in a line.
 
 use super::{Vtable, ring_growth};
 use crate::object::Header;
@@ -13,35 +12,34 @@ use crate::object::Header;
 /// | kind, low  | address of the object, but for 6 zeros | kind, high |
 /// +------------+----------------------------------------+-----------+
 /// ```
-/// Objects are aligned to 64 bytes and lie below 2^48. The *kind* is the distance of the
-/// request's vtable from [`ring_growth::VTABLE`], in vtables of 64 bytes: it reaches 128 MiB to
-/// either side, many times what constants of a program take. It lies around the address, so
-/// that a rotation makes the label and a mask takes the address out. Where an address does not
-/// fit (a tagged pointer, a program in parts far from each other) there is no label, and the
-/// request takes the way of mail calls.
+/// Objects are aligned to 64 bytes and lie below 2^48. The *kind* is the distance of the request's
+/// vtable from [`ring_growth::VTABLE`], in vtables of 64 bytes: it reaches 128 MiB to either side,
+/// many times what constants of a program take. It lies around the address, so that a rotation
+/// makes the label and a mask takes the address out. If an address does not fit (a tagged pointer,
+/// a program in parts far from each other) there is no label, and the request goes as a mail call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u64);
 
 const KIND_BITS: u32 = 22;
 const ADDRESS_BITS: u32 = 48;
-/// Both are aligned to it.
+/// Objects and vtables are aligned to so many bits.
 const ALIGN_BITS: u32 = 6;
-/// Where an object's address is not zero.
+/// The bits of an object's address that may be set.
 const OBJECT: u64 = (1 << ADDRESS_BITS) - (1 << ALIGN_BITS);
-/// Vtables lie within so many bytes of the [`origin`].
+/// Bytes from the [`origin`] within which vtables lie.
 const REACH: usize = 1 << (KIND_BITS + ALIGN_BITS);
 
 const _: () = assert!(align_of::<Vtable>() == 1 << ALIGN_BITS);
 const _: () = assert!(ADDRESS_BITS - ALIGN_BITS + KIND_BITS == 64);
 
 impl Label {
-    /// A growth into larger rings; it concerns no object.
+    /// The label of a record that moves both sides to larger rings. It concerns no object.
     pub(crate) const RING_GROWTH: Self = Self(kind(REACH / 2));
 
-    /// Stands in place of the label of a request that faulted. No object lies there.
+    /// Replaces the label of a request that faulted. No object lies there.
     pub(crate) const FAULTED: Self = Self(u64::MAX);
 
-    /// `None` where one of the two does not fit.
+    /// The label of a request, or `None` if vtable or object does not fit.
     #[inline(always)]
     pub(crate) fn new(vtable: &'static Vtable, object: *mut Header) -> Option<Self> {
         if !fits(object) {
@@ -50,7 +48,7 @@ impl Label {
         Self::of_fitting(vtable, object)
     }
 
-    /// As [`new`](Self::new), for an object that [fits](fits).
+    /// The label of a request on an object that [`fits`], or `None` if the vtable does not fit.
     #[inline(always)]
     pub(crate) fn of_fitting(vtable: &'static Vtable, object: *mut Header) -> Option<Self> {
         debug_assert!(fits(object));
@@ -63,45 +61,47 @@ impl Label {
         std::ptr::with_exposed_provenance_mut((self.0 & OBJECT) as usize)
     }
 
-    /// True where the two are requests of one type.
+    /// Whether the two are requests of one type.
     #[inline(always)]
     pub(crate) fn is_of_kind(self, other: Self) -> bool {
         (self.0 ^ other.0) & !OBJECT == 0
     }
 
+    /// The vtable of the request.
+    ///
     /// # Safety
-    /// From [`new`](Self::new), or [`JUMP`](Self::RING_GROWTH).
+    /// The label is from [`new`](Self::new), or [`RING_GROWTH`](Self::RING_GROWTH).
     #[inline(always)]
     pub(crate) unsafe fn vtable(self) -> &'static Vtable {
         let vtable = std::ptr::with_exposed_provenance::<Vtable>(
             origin().wrapping_add(distance(self.0 & !OBJECT)),
         );
-        // SAFETY: the vtable that `new` was given, or that of jumps.
+        // SAFETY: `new` was given the vtable, or it is that of ring growth; both are static.
         unsafe { &*vtable }
     }
 }
 
-/// True where the address of an object fits a label.
+/// Whether the address of an object fits a label.
 #[inline(always)]
 pub(crate) fn fits(object: *mut Header) -> bool {
     object.addr() as u64 & !OBJECT == 0
 }
 
-/// Kinds are counted from here, half of them up to that of a growth.
+/// The address from which kinds are counted: half of them lie below the vtable of ring growth.
 #[inline(always)]
 fn origin() -> usize {
     let origin = (&raw const ring_growth::VTABLE).wrapping_byte_sub(REACH / 2);
     origin.expose_provenance()
 }
 
-/// The number of the vtable at `address`, where it is near.
+/// The kind of the vtable at `address`, or `None` if that is too far away.
 #[inline(always)]
 fn kind_of(address: usize) -> Option<u64> {
     let distance = address.wrapping_sub(origin());
     (distance < REACH).then(|| kind(distance))
 }
 
-/// The number of the vtable at that distance from the origin, where labels have it.
+/// The kind of the vtable at that distance from the origin, in its place in a label.
 #[inline(always)]
 const fn kind(distance: usize) -> u64 {
     (distance as u64).rotate_left(ADDRESS_BITS - ALIGN_BITS)
@@ -146,10 +146,10 @@ mod tests {
         let vtable = ApplyRecord::<u64, fn(&mut u64) -> u8, u8>::VTABLE;
         let object = object(0x7fff_ffff_ffc0);
         let label = Label::new(vtable, object).expect("near");
-        // SAFETY: just made.
+        // SAFETY: `Label::new` has made it.
         assert!(std::ptr::eq(unsafe { label.vtable() }, vtable));
         assert_eq!(label.object(), object);
-        // SAFETY: a growth's label.
+        // SAFETY: the label of ring growth.
         let growth = unsafe { Label::RING_GROWTH.vtable() };
         assert!(std::ptr::eq(growth, &ring_growth::VTABLE));
         assert!(Label::RING_GROWTH.object().is_null());

@@ -1,14 +1,22 @@
-//! What travels: closures packed into words, and the functions that unpack them.
+//! Requests in memory: closures packed into words, and the functions that unpack them.
 //!
 //! A record begins with a [`Label`]: vtable and object. Its thunk knows the sizes, runs the
-//! closure, writes the answer, and knows where the next record and the next answer lie, so
-//! records carry no length and the sums never wait for memory.
+//! closure, writes the answer, and knows where the next record and the next answer lie, so records
+//! carry no length and the sums never wait for memory.
 //!
-//! Records and answers are plain memory that two threads hand over. Whoever reads or writes
-//! them says so to the facade's [`memory`], for where lines are counted.
+//! Records and answers are plain memory that two threads hand over. Each read or write of them is
+//! reported to the facade's [`memory`], for builds that count lines.
 //!
-//! A thunk goes on while the next record is of its own type: a stream of equal requests is
-//! one loop with the closure inlined, without a call for each. Reaping does the same.
+//! A thunk goes on while the next record is of its own type: a stream of equal requests is one loop
+//! with the closure inlined, without a call for each. Reaping does the same.
+//!
+//! | record | request |
+//! |---|---|
+//! | [`ApplyRecord`] | `apply_then` and `post`, in the ring |
+//! | [`CallRecord`] | a mail call: `apply`, or a single `apply_then`, in the mail line |
+//! | [`ApplyAsyncRecord`](crate::client::apply_async) | `apply_async`, in the ring |
+//! | [`LaunchRecord`](crate::client::launch) | `launch`, in the ring |
+//! | [`SuspendedCall`](crate::client::suspend) | `apply` of a coroutine, in the ring |
 
 use crate::wire::MAIL_WORDS;
 pub(crate) mod callbacks;
@@ -30,11 +38,11 @@ use std::any::{Any, type_name};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// Where a trustee stands in a channel.
+/// A trustee's place in a channel.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursors {
     pub(crate) request: Position,
-    /// In units; only the lower 32 bits count.
+    /// In units. Only the lower 32 bits count.
     pub(crate) answer: u64,
 }
 
@@ -45,74 +53,75 @@ impl Cursors {
     }
 }
 
-/// How a trustee handles one kind of request. Aligned so that a [`Label`] can number it.
+/// The functions and sizes by which a trustee handles one kind of request. Aligned so that a
+/// [`Label`] can number it.
 #[repr(align(64))]
 pub(crate) struct Vtable {
-    /// Runs the request at `at`, and those behind it that are of the same type and begin
-    /// before the cursor `stop`; returns the cursors behind them.
+    /// Runs the request at `at`, and later ones of the same type that begin before the cursor
+    /// `stop`. Returns the cursors after them.
     ///
     /// # Safety
-    /// `record` holds a request of this vtable, not yet run; it is the one at `at`, and all
-    /// before `stop` are published, or it is a mail call.
+    /// `record` holds a request of this vtable, not yet run. It is the one at `at`, and all before
+    /// `stop` are published; or it is a mail call.
     pub(crate) run: unsafe fn(record: *mut u64, at: Cursors, track: &Track, stop: u32) -> Cursors,
     /// Drops the closure unrun.
     ///
     /// # Safety
-    /// As `run`.
+    /// `record` holds a request of this vtable, not yet run, that never will be.
     pub(crate) discard: unsafe fn(record: *mut u64),
-    /// Where somebody other than `barrier` wants to hear what went wrong.
+    /// Hands over a failure, if not `barrier` is to report it.
     pub(crate) fault: Option<Fault>,
-    /// Of a launch: whose it is.
+    /// The number of the launch, if the request is one.
     pub(crate) launch: Option<unsafe fn(record: *mut u64) -> LaunchId>,
-    /// What the request adds to [`Cursors::request`].
+    /// The amount that the request adds to [`Cursors::request`].
     pub(crate) step: u64,
-    /// What it adds to [`Cursors::answer`].
+    /// The amount that the request adds to [`Cursors::answer`].
     pub(crate) answer_units: u64,
-    /// The closure's type.
+    /// The name of the closure's type.
     pub(crate) name: fn() -> &'static str,
 }
 
-/// Hands over what went wrong with a request.
+/// Hands over the failure of a request.
 ///
 /// # Safety
 /// `record` holds a request of this vtable that has faulted or been discarded. Called once.
 pub(crate) type Fault = unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>);
 
-/// Writes what a mail call begins with: which vtable, on which object.
+/// Writes the vtable and the object with which a mail call begins.
 ///
 /// # Safety
 /// `record` points at two writable words at least.
 #[inline(always)]
 pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, object: *mut Header) {
     memory::write(record, 2);
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises two writable words.
     unsafe { record.cast::<&'static Vtable>().write(vtable) };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises two writable words.
     unsafe { record.wrapping_add(1).cast::<*mut Header>().write(object) };
 }
 
-/// Reads what [`write_head`] wrote.
+/// Reads vtable and object of a mail call.
 ///
 /// # Safety
 /// `record` holds a mail call.
 #[inline(always)]
 pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Header) {
     memory::read(record, 2);
-    // SAFETY: the caller's duty.
+    // SAFETY: `write_head` has written the vtable, since this is a mail call.
     let vtable = unsafe { record.cast::<&'static Vtable>().read() };
-    // SAFETY: the caller's duty.
+    // SAFETY: `write_head` has written the object, since this is a mail call.
     let object = unsafe { record.wrapping_add(1).cast::<*mut Header>().read() };
     (vtable, object)
 }
 
-/// The label of the record in the ring.
+/// Reads the label of a record in the ring.
 ///
 /// # Safety
 /// `record` holds a request.
 #[inline(always)]
 pub(crate) unsafe fn read_label(record: *mut u64) -> Label {
     memory::read(record, 1);
-    // SAFETY: the caller's duty.
+    // SAFETY: `write_label` has written the first word of each record in the ring.
     unsafe { record.cast::<Label>().read() }
 }
 
@@ -123,7 +132,7 @@ pub(crate) unsafe fn read_label(record: *mut u64) -> Label {
 #[inline(always)]
 pub(crate) unsafe fn write_label(record: *mut u64, label: Label) {
     memory::write(record, 1);
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises a writable word.
     unsafe { record.cast::<Label>().write(label) };
 }
 
@@ -135,40 +144,45 @@ const fn max(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
 }
 
-/// A value in words: inline where it fits, boxed where it does not.
+/// A value in words: inline if it fits, otherwise boxed.
 pub(crate) struct Packed<V, const MAX: usize>(PhantomData<V>);
 
 impl<V, const MAX: usize> Packed<V, MAX> {
     pub(crate) const INLINE: bool = words::<V>() <= MAX && align_of::<V>() <= 8;
 
-    /// Words taken.
+    /// Words taken by the value, or by its box.
     pub(crate) const WORDS: usize = if Self::INLINE { words::<V>() } else { 1 };
 
+    /// Writes a value.
+    ///
     /// # Safety
     /// `at` points at [`Self::WORDS`] writable words.
     #[inline(always)]
     pub(crate) unsafe fn write(at: *mut u64, value: V) {
         if Self::INLINE {
-            // SAFETY: it fits, and words are aligned to 8.
+            // SAFETY: the caller promises room for the value; words are aligned to 8.
             unsafe { at.cast::<V>().write(value) };
         } else {
             let boxed = Box::into_raw(Box::new(value));
-            // SAFETY: one word.
+            // SAFETY: the caller promises room for one word.
             unsafe { at.cast::<*mut V>().write(boxed) };
         }
     }
 
+    /// Takes a value.
+    ///
     /// # Safety
     /// `at` holds a value that `write` put there and nobody has read yet.
     #[inline(always)]
     pub(crate) unsafe fn read(at: *mut u64) -> V {
         if Self::INLINE {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the value inline, and nobody has read it, as the caller
+            // promises.
             unsafe { at.cast::<V>().read() }
         } else {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the address of a box, as the caller promises.
             let boxed = unsafe { at.cast::<*mut V>().read() };
-            // SAFETY: from `Box::into_raw` in `write`.
+            // SAFETY: `write` made the address by `Box::into_raw`, and it is read once.
             *unsafe { Box::from_raw(boxed) }
         }
     }
@@ -176,42 +190,45 @@ impl<V, const MAX: usize> Packed<V, MAX> {
     /// Takes a closure and runs it.
     ///
     /// # Safety
-    /// As [`read`](Self::read).
+    /// `at` holds a closure that `write` put there and nobody has read yet.
     #[inline(always)]
     pub(crate) unsafe fn run<A, R>(at: *mut u64, a: A) -> R
     where
         V: FnOnce(A) -> R,
     {
         if const { !Self::INLINE && large::is_large::<V>() } {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the address of a box, as the caller promises.
             let boxed = unsafe { at.cast::<*mut V>().read() };
-            // SAFETY: from `Box::into_raw` in `write`.
+            // SAFETY: `write` made the address by `Box::into_raw`, and it is read once.
             large::run_boxed(unsafe { Box::from_raw(boxed) }, a)
         } else {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises that `write` has written the closure and nobody has read
+            // it.
             let f = unsafe { Self::read(at) };
             f(a)
         }
     }
 
-    /// Takes the value and drops it, where it lies.
+    /// Takes the value and drops it in place.
     ///
     /// # Safety
-    /// As [`read`](Self::read).
+    /// `at` holds a value that `write` put there and nobody has read yet.
     pub(crate) unsafe fn discard(at: *mut u64) {
         if Self::INLINE {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the value inline, and nobody has read it, as the caller
+            // promises.
             unsafe { at.cast::<V>().drop_in_place() };
         } else {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the address of a box, as the caller promises.
             let boxed = unsafe { at.cast::<*mut V>().read() };
-            // SAFETY: from `Box::into_raw` in `write`.
+            // SAFETY: `write` made the address by `Box::into_raw`, and it is read once.
             drop(unsafe { Box::from_raw(boxed) });
         }
     }
 }
 
-/// A request in the ring with an answer: `F` on a `T`, giving `R`.
+/// A request in the ring whose answer goes into the answer ring: `F` on a `T`, giving `R`. A post
+/// has the answer `()`.
 pub(crate) struct ApplyRecord<T, F, R>(PhantomData<(T, F, R)>);
 
 type Captures<F> = Packed<F, MAX_CAPTURE_WORDS>;
@@ -233,15 +250,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
         name: type_name::<F>,
     };
 
+    /// Writes the record of a request.
+    ///
     /// # Safety
-    /// `record` points at [`Self::UNITS`] writable words; `label` is of this vtable
-    /// and an `Object<T>`.
+    /// `record` points at [`Self::UNITS`] writable words; `label` is of this vtable and an
+    /// `Object<T>`.
     #[inline(always)]
     pub(crate) unsafe fn write(record: *mut u64, label: Label, f: F) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words, of which the label takes the first.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), Captures::<F>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words, of which the captures take the next.
         unsafe { Captures::<F>::write(record.wrapping_add(1), f) };
     }
 
@@ -251,7 +270,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
     /// `record` holds a request of this type that has not been run and never will be.
     pub(crate) unsafe fn take(record: *mut u64) -> F {
         memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: `write` has written the closure, and nobody has run or taken it, as the caller
+        // promises.
         unsafe { Captures::<F>::read(record.wrapping_add(1)) }
     }
 
@@ -262,20 +282,21 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
     #[inline(always)]
     pub(crate) unsafe fn answer(answer: *mut u64) -> R {
         memory::read(answer, Answer::<R>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: `run` has written the answer, and nobody has taken it, as the caller promises.
         unsafe { Answer::<R>::read(answer) }
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, track: &Track, stop: u32) -> Cursors {
-        // SAFETY: it begins with a label.
+        // SAFETY: each record in the ring begins with a label.
         let mut label = unsafe { read_label(record) };
         loop {
             memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
             let object = label.object().cast::<Object<T>>();
-            // SAFETY: the object lives until every accepted request has run, and only its
-            // trustee, which runs this, touches the value.
+            // SAFETY: the object lives until every accepted request has run, and only its trustee,
+            // which runs this, touches the value.
             let value = unsafe { Object::value(object) };
-            // SAFETY: of this type, by the vtable.
+            // SAFETY: the label's vtable says that the record is of this type; it has not been run
+            // before.
             let answer: R = unsafe { Captures::<F>::run(record.wrapping_add(1), value) };
             if Answer::<R>::WORDS > 0 {
                 let place = track.answer(at.answer(), Answer::<R>::WORDS);
@@ -294,7 +315,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
                 return at;
             }
             record = track.request(at.request.cursor());
-            // SAFETY: published, so it begins with a label.
+            // SAFETY: all before `stop` are published, so a record begins here, with a label.
             let next = unsafe { read_label(record) };
             if !next.is_of_kind(label) {
                 return at;
@@ -306,34 +327,35 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
 
     unsafe fn discard(record: *mut u64) {
         memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
-        // SAFETY: the caller's duty.
+        // SAFETY: the record holds a request of this type that has not been run, as the caller
+        // promises.
         unsafe { Captures::<F>::discard(record.wrapping_add(1)) };
     }
 }
 
-/// A callback of the client: what is done with the answer of a [`ApplyRecord`].
+/// A callback of the client, which takes the answer of an [`ApplyRecord`].
 pub(crate) struct Callback<T, F, R, C>(PhantomData<(T, F, R, C)>);
 
-/// Words of a callback-ring entry in front of the callback: reap function, position.
+/// Words of an entry in the callback queue before the callback: reap function, position.
 pub(crate) const CALLBACK_HEAD: usize = 2;
 
-/// Reaps the entry at `reaped` and those behind it that are of the same type and executed
-/// by `tail`: stores the cursors behind each, then runs its callback. Where the request
-/// has faulted, drops the callback instead, and reaps no further.
+/// Reaps the entry at `reaped` and later ones of the same type that have been executed by `tail`:
+/// stores the cursors after each, then runs its callback. If the request has faulted, drops the
+/// callback instead, and reaps no further.
 ///
 /// # Safety
 /// The entry at `reaped` is the oldest of `reaper`, of this type, and has been executed.
 pub(crate) type Reap =
     unsafe fn(reaper: &Reaper, reaped: Reaped, tail: Position, check: FaultCheck) -> Reaped;
 
-/// How the requests to be reaped have ended.
+/// The client's knowledge of faults among the requests to be reaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultCheck {
-    /// All well, up to the tail.
+    /// No request up to the tail has faulted.
     AllWell,
-    /// The first one well; of the others nothing is known.
+    /// The first request has not faulted; nothing is known about the others.
     FirstWell,
-    /// The first one has faulted.
+    /// The first request has faulted.
     FirstFaulted,
 }
 
@@ -341,24 +363,27 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
     /// Units taken in the callback queue.
     pub(crate) const UNITS: usize = CALLBACK_HEAD + Packed::<C, MAX_CALLBACK_WORDS>::WORDS;
 
+    /// Writes an entry.
+    ///
     /// # Safety
     /// `entry` points at [`Self::UNITS`] writable words.
     #[inline(always)]
     pub(crate) unsafe fn write(entry: *mut u64, at: Position, then: C) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; this is the first.
         unsafe { entry.cast::<Reap>().write(Self::reap) };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; this is the second.
         unsafe { entry.wrapping_add(1).write(at.0) };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises `UNITS` writable words; the callback takes the rest.
         unsafe { Packed::<C, MAX_CALLBACK_WORDS>::write(entry.wrapping_add(CALLBACK_HEAD), then) };
     }
 
-    /// Takes the callback back.
+    /// Takes the callback out of its entry.
     ///
     /// # Safety
     /// `entry` holds a callback of this type, which is not reaped any more.
     pub(crate) unsafe fn take(entry: *mut u64) -> C {
-        // SAFETY: the caller's duty.
+        // SAFETY: `write` has written the callback, and nobody else takes it, as the caller
+        // promises.
         unsafe { Packed::<C, MAX_CALLBACK_WORDS>::read(entry.wrapping_add(CALLBACK_HEAD)) }
     }
 
@@ -370,24 +395,26 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
     ) -> Reaped {
         loop {
             let next = reaped.after(Self::UNITS, Answer::<R>::WORDS);
-            // SAFETY: of this type, by its reap function.
+            // SAFETY: the entry's reap function, which runs, says that it is of this type; it is
+            // reaped once.
             let then = unsafe { Self::take(reaper.callbacks.at(reaped.callback())) };
             if check == FaultCheck::FirstFaulted {
                 reaper.set_reaped(next);
                 return next;
             }
             let place = reaper.answer(reaped.answer(), Answer::<R>::WORDS);
-            // SAFETY: executed without a fault, so the answer is there.
+            // SAFETY: the request was executed without a fault, so the answer is there.
             let answer = unsafe { ApplyRecord::<T, F, R>::answer(place) };
-            // Before the callback runs: it may unwind, or issue requests into the room
-            // that this entry leaves.
+            // Before the callback runs: it may unwind, or make requests that use the room of this
+            // entry.
             reaper.set_reaped(next);
             then(answer);
             reaped = next;
             if check == FaultCheck::FirstWell || !reaper.is_reapable(reaped, tail) {
                 return reaped;
             }
-            // SAFETY: the first word of an entry.
+            // SAFETY: an entry begins here, since one is reapable, and its first word is a reap
+            // function.
             let reap = unsafe {
                 reaper
                     .callbacks
@@ -402,26 +429,26 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
     }
 }
 
-/// A mail call in the mail line: `F` on a `T`, giving `R`.
+/// A mail call: `F` on a `T`, giving `R`, in the mail line.
 ///
-/// Captures and result of up to [`MAIL_WORDS`] travel in the line; otherwise the line
-/// carries the address of a [`CallFrame`] in the caller's stack.
+/// Captures and result of up to [`MAIL_WORDS`] travel in the line; otherwise the line carries the
+/// address of a [`CallFrame`] in the caller's stack.
 pub(crate) struct CallRecord<T, F, R>(PhantomData<(T, F, R)>);
 
-/// A mail call that does not fit into the mail line.
+/// The closure and the result of a mail call that does not fit into the mail line.
 pub(crate) struct CallFrame<F, R> {
     f: MaybeUninit<F>,
     result: MaybeUninit<R>,
 }
 
 impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
-    /// True where the line carries all of it.
+    /// Whether the line carries closure and result.
     pub(crate) const INLINE: bool = words::<F>() <= MAIL_WORDS
         && align_of::<F>() <= 8
         && words::<R>() <= MAIL_WORDS
         && align_of::<R>() <= 8;
 
-    /// Words of the line that the captures take, and the result: one where they lie in a frame.
+    /// Words of the line that the captures take, and the result: one if they lie in a frame.
     const WORDS: usize = if Self::INLINE { words::<F>() } else { 1 };
     const RESULT_WORDS: usize = if Self::INLINE { words::<R>() } else { 1 };
 
@@ -431,7 +458,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         fault: None,
         launch: None,
         step: 0,
-        // Of a result in the line, one at least; none where it goes into a frame.
+        // Units of a result in the line, one at least; none if it goes into a frame.
         answer_units: if Self::INLINE {
             max(words::<R>(), 1) as u64
         } else {
@@ -440,7 +467,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         name: type_name::<F>,
     };
 
-    /// An empty frame for [`write`](Self::write): nothing where the call fits the line.
+    /// An empty frame for [`write`](Self::write). It stays empty if the call fits the line.
     #[inline(always)]
     pub(crate) fn frame() -> CallFrame<F, R> {
         CallFrame {
@@ -449,9 +476,11 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         }
     }
 
+    /// Writes a call.
+    ///
     /// # Safety
-    /// `record` points at the call of a mail line that is the client's to write; `frame`
-    /// stays where it is until the call has been answered or taken back.
+    /// `record` points at the call of a mail line that is the client's to write; `frame` stays
+    /// where it is until the call has been answered or taken back.
     #[inline(always)]
     pub(crate) unsafe fn write(
         record: *mut u64,
@@ -459,16 +488,16 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         f: F,
         frame: &mut CallFrame<F, R>,
     ) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that the line is the client's to write.
         unsafe { write_head(record, Self::VTABLE, object) };
         memory::write(record.wrapping_add(2), Self::WORDS);
         if Self::INLINE {
-            // SAFETY: it fits.
+            // SAFETY: `INLINE` says that the closure fits into the line's words.
             unsafe { record.wrapping_add(2).cast::<F>().write(f) };
         } else {
-            // SAFETY: the frame's own.
+            // SAFETY: the closure's place in the frame, which the caller lends for writing.
             unsafe { large::put(frame.f.as_mut_ptr(), f) };
-            // SAFETY: one word.
+            // SAFETY: the line has room for one word.
             unsafe {
                 record
                     .wrapping_add(2)
@@ -478,7 +507,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         }
     }
 
-    /// The place of the closure, where [`large::put`] has put it.
+    /// The address of the closure, as [`large::put`] has it.
     ///
     /// # Safety
     /// `record` holds a call of this type, not run and not taken yet.
@@ -488,9 +517,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         if Self::INLINE {
             record.wrapping_add(2).cast()
         } else {
-            // SAFETY: the caller's duty.
+            // SAFETY: `write` has written the frame's address, since this is a call of this type.
             let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
-            // SAFETY: the caller of `write` keeps the frame where it is.
+            // SAFETY: the caller of `write` keeps the frame where it is until the call is answered.
             unsafe { (&raw mut (*frame).f).cast() }
         }
     }
@@ -498,12 +527,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
     /// Takes the closure back.
     ///
     /// # Safety
-    /// As [`place`](Self::place); once.
+    /// `record` holds a call of this type, not run and not taken yet. Called once.
     #[inline(always)]
     pub(crate) unsafe fn take(record: *mut u64) -> F {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a call of this type, not run and not taken yet.
         let place = unsafe { Self::place(record) };
-        // SAFETY: as above.
+        // SAFETY: `write` has put the closure there, and the caller takes it once.
         unsafe { large::take(place) }
     }
 
@@ -515,46 +544,51 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
     pub(crate) unsafe fn result(record: *mut u64) -> R {
         memory::read(record.wrapping_add(2), Self::RESULT_WORDS);
         if Self::INLINE {
-            // SAFETY: the caller's duty.
+            // SAFETY: `run` has written the result into the line, and nobody has taken it, as the
+            // caller promises.
             unsafe { record.wrapping_add(2).cast::<R>().read() }
         } else {
-            // SAFETY: the caller's duty; the word still holds the frame.
+            // SAFETY: `write` has written the frame's address, which the result leaves in place.
             let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
-            // SAFETY: answered, so written.
+            // SAFETY: the caller of `write`, who takes the result, keeps the frame.
             let frame = unsafe { &*frame };
-            // SAFETY: answered, so written; not taken yet.
+            // SAFETY: the call was answered without a fault, so `run` has written the result; it is
+            // taken once.
             unsafe { frame.result.assume_init_read() }
         }
     }
 
     unsafe fn run(record: *mut u64, at: Cursors, _track: &Track, _stop: u32) -> Cursors {
-        // SAFETY: of this type, by the vtable.
+        // SAFETY: the call's vtable says that it is of this type; it has not been run before.
         let place = unsafe { Self::place(record) };
-        // SAFETY: the second word.
+        // SAFETY: `write_head` has written the object into the second word.
         let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
-        // SAFETY: as in `ApplyRecord::run`.
+        // SAFETY: the caller of the call keeps the object, and only its trustee, which runs this,
+        // touches the value.
         let value = unsafe { Object::value(object) };
-        // SAFETY: its closure, once.
+        // SAFETY: `write` has put the closure there, and a call runs once.
         let result: R = unsafe { large::run(place, value) };
         if Self::INLINE {
             memory::write(record.wrapping_add(2), Self::RESULT_WORDS);
-            // SAFETY: it fits.
+            // SAFETY: `INLINE` says that the result fits into the line's words.
             unsafe { record.wrapping_add(2).cast::<R>().write(result) };
         } else {
-            // SAFETY: the word still holds the frame, which the waiting caller keeps.
+            // SAFETY: the word still holds the frame's address, and the waiting caller keeps the
+            // frame.
             let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
-            // SAFETY: as above.
+            // SAFETY: the waiting caller keeps the frame.
             let place = unsafe { &raw mut (*frame).result };
-            // SAFETY: as above.
+            // SAFETY: the frame has room for the result, and the caller does not look before the
+            // answer.
             unsafe { place.cast::<R>().write(result) };
         }
         at
     }
 
     unsafe fn discard(record: *mut u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a call of this type, not run and not taken yet.
         let place = unsafe { Self::place(record) };
-        // SAFETY: as above.
+        // SAFETY: `write` has put the closure there, and a call is discarded once.
         unsafe { large::discard(place) };
     }
 }

@@ -1,4 +1,4 @@
-//! Where a client stands among its answers and its callbacks.
+//! A client's place among its answers and its callbacks.
 
 use super::callbacks::Callbacks;
 use crate::wire::Channel;
@@ -8,7 +8,7 @@ use corelay_sync::facade::atomic::Ordering;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Where a client stands in its answer ring and in its callback queue, in units.
+/// A client's place in its answer ring and in its callback queue, in units.
 ///
 /// ```text
 /// 63             32 31               0
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 pub(crate) struct Reaped(u64);
 
 impl Reaped {
-    /// Behind an entry of so many units in the callback queue and in the answer ring.
+    /// The place after an entry of so many units in the callback queue and in the answer ring.
     #[inline(always)]
     pub(crate) fn after(self, callback_units: usize, answer_units: usize) -> Self {
         Self(
@@ -41,11 +41,11 @@ impl Reaped {
     }
 }
 
-/// What reaping touches.
+/// The queues and cursors that reaping uses.
 pub(crate) struct Reaper {
     pub(crate) callbacks: Callbacks,
     reaped: Cell<Reaped>,
-    /// The answer ring that the oldest unreaped request's answer lies in.
+    /// The answer ring that holds the answer of the oldest unreaped request.
     pub(crate) answers: Cell<View>,
     /// The rings of the oldest unreaped request.
     rings: Cell<*mut Rings>,
@@ -57,7 +57,7 @@ pub(crate) struct Reaper {
     pub(crate) faults_reported: Cell<u32>,
     /// All rings from the oldest unreaped request's to the newest.
     all: RefCell<VecDeque<*mut Rings>>,
-    /// The trustee has ended, and the tail has been looked at since.
+    /// Whether the trustee has ended and the tail has been looked at since.
     pub(crate) gone: Cell<bool>,
 }
 
@@ -80,11 +80,11 @@ impl Reaper {
 
     #[inline(always)]
     pub(crate) fn rings(&self) -> &Rings {
-        // SAFETY: freed only by `jump` out of them, or with the client.
+        // SAFETY: rings are freed by `move_to`, which sets the next ones, or with the client.
         unsafe { &*self.rings.get() }
     }
 
-    /// Where the answer at `cursor` lies.
+    /// The address of the answer at `cursor`.
     #[inline(always)]
     pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
         self.rings().touch_answer(cursor, units);
@@ -101,7 +101,7 @@ impl Reaper {
         self.reaped.set(reaped);
     }
 
-    /// The callbacks have moved forward by `units`.
+    /// Notes that the callbacks have moved forward by `units`.
     pub(crate) fn callbacks_moved(&self, units: u32) {
         self.reaped
             .set(Reaped(self.reaped.get().0 - u64::from(units)));
@@ -114,8 +114,8 @@ impl Reaper {
 
     /// Looks at the tail.
     pub(crate) fn look(&self, channel: &Channel) -> Position {
-        // Acquire: pairs with the Release of `Lane::run_ring`; publishes the answers, and
-        // hands the request records back.
+        // Acquire: pairs with the Release of `Lane::publish_tail`; publishes the answers, and hands
+        // the request records back.
         let tail = Position(channel.tail.position.load(Ordering::Acquire));
         self.tail.set(tail);
         tail
@@ -126,49 +126,52 @@ impl Reaper {
         *self.all.borrow().back().expect("there is always one")
     }
 
-    /// Larger rings follow.
+    /// Adds larger rings, which later requests go into.
     pub(crate) fn add(&self, larger: *mut Rings) {
         self.all.borrow_mut().push_back(larger);
     }
 
-    /// The oldest request has been a jump: leaves the rings behind.
+    /// Goes over to larger rings, since the oldest record has moved the trustee there, and frees
+    /// the rings before.
     pub(crate) fn move_to(&self, larger: *mut Rings) {
         let left = self.all.borrow_mut().pop_front();
         debug_assert_eq!(left, Some(self.rings.get()));
         self.rings.set(larger);
         self.answers.set(self.rings().answers);
-        // SAFETY: the trustee has run the jump, and everything in these rings is reaped.
+        // SAFETY: the trustee has left these rings by the same record, and everything in them is
+        // reaped. `Box::into_raw` made the address.
         drop(left.map(|rings| unsafe { Box::from_raw(rings) }));
     }
 
     /// Frees all rings. Nothing is in flight any more.
     pub(crate) fn free_rings(&self) {
         for rings in self.all.borrow_mut().drain(..) {
-            // SAFETY: by `Box::into_raw`, each once; nobody uses them any more.
+            // SAFETY: `Box::into_raw` made each address; nothing is in flight, so nobody uses the
+            // rings.
             drop(unsafe { Box::from_raw(rings) });
         }
     }
 
-    /// True where an entry begins at `reaped` whose request lies before `tail`.
+    /// Whether an entry begins at `reaped` whose request lies before `tail`.
     #[inline(always)]
     pub(crate) fn is_reapable(&self, reaped: Reaped, tail: Position) -> bool {
         if self.callbacks.is_empty(reaped) {
             return false;
         }
-        // SAFETY: an entry begins here, because the queue is not empty.
+        // SAFETY: the queue is not empty, so an entry begins here.
         is_past(
             tail.cursor(),
             unsafe { self.callbacks.position(reaped) }.cursor(),
         )
     }
 
-    /// Position of the oldest request whose callback has not been taken out.
+    /// The position of the oldest request whose callback has not been taken out.
     pub(crate) fn oldest_callback(&self) -> Option<Position> {
         let reaped = self.reaped();
         if self.callbacks.is_empty(reaped) {
             return None;
         }
-        // SAFETY: an entry begins here, because the queue is not empty.
+        // SAFETY: the queue is not empty, so an entry begins here.
         Some(unsafe { self.callbacks.position(reaped) })
     }
 }

@@ -1,4 +1,4 @@
-//! Going over to larger rings: a request that tells the trustee, and a callback that
+//! The growth of rings: a record that tells the trustee, and an entry in the callback queue that
 //! tells the client, where the next record lies.
 
 use super::label::Label;
@@ -12,7 +12,7 @@ use corelay_sync::facade::memory;
 /// Units of the entry in the callback queue.
 pub(crate) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 
-/// What a jump adds to a position.
+/// The amount that the record adds to a position.
 pub(crate) const STEP: u64 = growth_step(GROWTH_UNITS);
 
 pub(crate) static VTABLE: Vtable = Vtable {
@@ -25,24 +25,28 @@ pub(crate) static VTABLE: Vtable = Vtable {
     name: || "a move to larger rings",
 };
 
+/// Writes the record that moves the trustee to `larger` rings.
+///
 /// # Safety
 /// `record` points at [`GROWTH_UNITS`] writable words.
 pub(crate) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `GROWTH_UNITS` writable words; the label takes the first.
     unsafe { write_label(record, Label::RING_GROWTH) };
     memory::write(record.wrapping_add(1), 1);
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `GROWTH_UNITS` writable words; this is the second.
     unsafe { record.wrapping_add(1).cast::<*mut Rings>().write(larger) };
 }
 
+/// Writes the entry that moves the client to `larger` rings.
+///
 /// # Safety
 /// `entry` points at [`CALLBACK_UNITS`] writable words.
 pub(crate) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut Rings) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `CALLBACK_UNITS` writable words; this is the first.
     unsafe { entry.cast::<Reap>().write(reap) };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `CALLBACK_UNITS` writable words; this is the second.
     unsafe { entry.wrapping_add(1).write(at.0) };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `CALLBACK_UNITS` writable words; this is the third.
     unsafe {
         entry
             .wrapping_add(CALLBACK_HEAD)
@@ -53,7 +57,7 @@ pub(crate) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut 
 
 unsafe fn run(record: *mut u64, at: Cursors, track: &Track, _stop: u32) -> Cursors {
     memory::read(record.wrapping_add(1), 1);
-    // SAFETY: written by `write_request`.
+    // SAFETY: `write_request` has written the second word, since this runs by its label's vtable.
     let larger = unsafe { record.wrapping_add(1).cast::<*mut Rings>().read() };
     track.move_to(larger);
     Cursors {
@@ -64,7 +68,7 @@ unsafe fn run(record: *mut u64, at: Cursors, track: &Track, _stop: u32) -> Curso
 
 unsafe fn reap(reaper: &Reaper, reaped: Reaped, _tail: Position, _check: FaultCheck) -> Reaped {
     let entry = reaper.callbacks.at(reaped.callback());
-    // SAFETY: written by `write_callback`.
+    // SAFETY: `write_callback` has written the word, since this runs by the entry's reap function.
     let larger = unsafe {
         entry
             .wrapping_add(CALLBACK_HEAD)

@@ -1,4 +1,4 @@
-//! Where a trustee stands in a channel: what requests see of their lane while they run.
+//! A trustee's place in a channel, which requests use while they run.
 
 use super::Cursors;
 use crate::context::serving::Serving;
@@ -11,16 +11,16 @@ use std::rc::Rc;
 /// A trustee's place in the rings of a channel.
 pub(crate) struct Track {
     rings: Cell<*const Rings>,
-    /// The two of them, as the inner loop reads them.
+    /// The two halves of `rings`, as the inner loop reads them.
     requests: Cell<View>,
     answers: Cell<View>,
-    /// Where the next request lies.
+    /// The place of the next request.
     at: Cell<Cursors>,
     serving: Rc<Serving>,
 }
 
 impl Track {
-    /// The beginning of `channel`, at `origin`.
+    /// A track at the beginning of `channel`, at `origin`.
     pub(crate) fn new(channel: &Channel, origin: Position, serving: Rc<Serving>) -> Self {
         Self {
             rings: Cell::new(channel.first),
@@ -44,28 +44,28 @@ impl Track {
         self.answers.get()
     }
 
-    /// Where an answer goes.
+    /// The address of the answer at `cursor`, for writing.
     #[inline(always)]
     pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
         self.rings().touch_answer(cursor, units);
         self.answers.get().at(cursor)
     }
 
-    /// Where a request lies.
+    /// The address of the request at `cursor`.
     #[inline(always)]
     pub(crate) fn request(&self, cursor: u32) -> *mut u64 {
         self.rings().touch_request(cursor, 1);
         self.requests.get().at(cursor)
     }
 
-    /// The request at `at` is about to run: stored for `fault`, never reloaded. The cursors
-    /// run through registers.
+    /// Notes that the request at `at` is about to run. `fault` reads it; the cursors of the loop
+    /// stay in registers.
     #[inline(always)]
     pub(crate) fn set_at(&self, at: Cursors) {
         self.at.set(at);
     }
 
-    /// Where the trustee stands.
+    /// The place of the next request, or of the one that runs.
     #[inline(always)]
     pub(crate) fn at(&self) -> Cursors {
         self.at.get()
@@ -81,13 +81,13 @@ impl Track {
         self.at.set(at);
     }
 
-    /// What the lanes of its trustee have in common.
+    /// The state that all lanes of the trustee share.
     #[inline(always)]
     pub(crate) fn serving(&self) -> &Serving {
         &self.serving
     }
 
-    /// Goes over to larger rings (a jump request).
+    /// Moves to other rings, at a record of ring growth.
     pub(crate) fn move_to(&self, rings: *const Rings) {
         self.rings.set(rings);
         self.requests.set(self.rings().requests);
@@ -96,11 +96,11 @@ impl Track {
 
     #[inline(always)]
     fn rings(&self) -> &Rings {
-        // SAFETY: the client keeps the rings until it has reaped the jump out of them.
+        // SAFETY: the client keeps the rings until it has reaped the record that moves out of them.
         unsafe { &*self.rings.get() }
     }
 
-    /// True where the closure that has just run has asked for something.
+    /// Whether the closure that has just run has made requests.
     #[inline(always)]
     pub(crate) fn has_nested(&self) -> bool {
         self.serving.nested.get()

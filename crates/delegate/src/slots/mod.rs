@@ -1,4 +1,4 @@
-//! A slot: where a trustee leaves a result, and a task its waker.
+//! A slot: memory in which a trustee leaves a result, and a task its waker.
 //!
 //! ```text
 //!                         poll                      poll with another waker
@@ -10,20 +10,19 @@
 //!
 //!   dropped:  WAITING ──► EMPTY ──► ABANDONED ── complete: the slot is the trustee's now
 //! ```
-//! The future makes the steps of the first line and ABANDONED, the trustee all others. It
-//! completes by one exchange, and what stood there before says whose the slot is.
+//! The future makes the steps of the first line and ABANDONED, the trustee all others. It completes
+//! by one exchange, and the value that stood there before says whose the slot is.
 //!
-//! **Nobody uses a slot that has been given back.** After its exchange the trustee touches
-//! the slot in two cases only. It found ABANDONED: the future is gone, and the trustee gives
-//! the slot back. Or it found WAITING: then it reads the waker and says TAKEN, and the
-//! future, which knows that it has left a waker, gives the slot back after TAKEN only. In all
-//! other cases the future does, once it has seen DONE or FAULTED.
+//! **Nobody uses a slot that has been given back.** After its exchange the trustee touches the slot
+//! in two cases only. It found ABANDONED: the future is gone, and the trustee gives the slot back.
+//! Or it found WAITING: then it reads the waker and stores TAKEN, and the future, which knows that
+//! it has left a waker, gives the slot back after TAKEN only. In all other cases the future gives
+//! it back, once it has seen DONE or FAULTED.
 //!
-//! **No waker is lost, and none is woken too late.** Waker and result are each written before
-//! the exchange that announces them, and the exchanges of one word are ordered: either the
-//! trustee's comes second and finds WAITING, or the future's does and finds the result. Where
-//! a poll brings another waker, the old one is taken back first; if the result has come by
-//! then, the poll takes it.
+//! **No waker is lost, and none is woken too late.** Waker and result are each written before the
+//! exchange that announces them, and the exchanges of one word are ordered: either the trustee's
+//! comes second and finds WAITING, or the future's does and finds the result. A poll with another
+//! waker takes the old one back first; if the result has come by then, the poll takes it.
 
 pub(crate) mod pool;
 
@@ -44,11 +43,11 @@ const ABANDONED: usize = 2;
 pub(crate) const DONE: usize = 4;
 /// A boxed payload lies in the first word.
 pub(crate) const FAULTED: usize = 5;
-/// Beside one of the two: the trustee has read the waker.
+/// Set beside one of the two: the trustee has read the waker.
 const TAKEN: usize = 8;
 
-/// A state word, and behind it the words of the result: one, or as many as the slot's class
-/// has. Reached by raw pointers only.
+/// A state word, followed by the words of the result: one, or as many as the slot's class has.
+/// Reached by raw pointers only.
 #[repr(C)]
 pub(crate) struct ResultSlot {
     state: AtomicUsize,
@@ -78,7 +77,7 @@ impl SlotPtr {
             shadow: Shadow::new(2),
             words: [0],
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller has room for a slot at `at` that nobody uses.
         unsafe { at.write(slot) };
     }
 
@@ -89,27 +88,29 @@ impl SlotPtr {
     pub(super) unsafe fn unmake(self) {
         self.shadow().write(WORDS, 1);
         self.shadow().write(WAKER, 1);
-        // SAFETY: the caller's duty. Of consequence in the models only.
+        // SAFETY: nobody knows the slot any more, as the caller promises. Of consequence in the
+        // models only.
         unsafe { self.0.drop_in_place() };
     }
 
     #[inline(always)]
     fn state(&self) -> &AtomicUsize {
-        // SAFETY: it has not been given back, so its chunk is there.
+        // SAFETY: a slot that has not been given back lies in a chunk that is there.
         unsafe { &(*self.0.as_ptr()).state }
     }
 
     #[inline(always)]
     fn shadow(&self) -> &Shadow {
-        // SAFETY: as above.
+        // SAFETY: a slot that has not been given back lies in a chunk that is there.
         unsafe { &(*self.0.as_ptr()).shadow }
     }
 
-    /// The words, for whoever owns them now.
+    /// The words of the slot, for their present owner.
     #[inline(always)]
     pub(crate) fn words(self) -> *mut u64 {
         self.shadow().write(WORDS, 1);
-        // SAFETY: as above. A raw pointer, so that it stands for all words of the class.
+        // SAFETY: a slot that has not been given back lies in a chunk that is there. A raw pointer,
+        // so that it stands for all words of the class.
         unsafe { (&raw mut (*self.0.as_ptr()).words).cast() }
     }
 
@@ -119,31 +120,32 @@ impl SlotPtr {
         self.words().cast()
     }
 
-    /// Fetches the line that its result goes into.
+    /// Fetches the line of the slot for writing.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
         prefetch_write(self.0.as_ptr());
     }
 
-    /// A request will complete it.
+    /// Prepares the slot for a request that will complete it.
     #[inline(always)]
     pub(crate) fn begin(self) {
-        // Relaxed: the request publishes it, to the trustee and to whoever gets the future.
+        // Relaxed: the request publishes it to the trustee, and the future's sender to the thread
+        // that gets the future.
         self.state().store(EMPTY, Ordering::Relaxed);
     }
 
-    /// The result has been there from the beginning.
+    /// Prepares the slot with a result that is there from the beginning.
     pub(crate) fn begin_completed(self, state: usize) {
         // Relaxed: nobody else knows the slot yet.
         self.state().store(state, Ordering::Relaxed);
     }
 
-    /// The trustee's last step: what it has written is the future's. `state` is [`DONE`] or
-    /// [`FAULTED`]; `discard` drops what lies in the words.
+    /// Completes the slot, which is the trustee's last step: the result is the future's from then
+    /// on. `state` is [`DONE`] or [`FAULTED`]; `discard` drops the result in the words.
     ///
     /// # Safety
-    /// Called once, by the trustee of the request; the words hold what `state` says and
-    /// `discard` takes.
+    /// Called once, by the trustee of the request; the words hold what `state` says and `discard`
+    /// takes.
     ///
     /// # Errors
     /// The panic of the waker, or of the result's destructor, for the caller to discard.
@@ -153,21 +155,22 @@ impl SlotPtr {
         state: usize,
         discard: unsafe fn(*mut u64),
     ) -> Result<(), Payload> {
-        // Release: pairs with the Acquire of `Waiter::poll` and of the exchanges that fail
-        // there; publishes the result. Acquire: pairs with their Release; the waker, or the
-        // slot itself, is ours.
+        // Release: pairs with the Acquire of `Waiter::poll` and of the exchanges that fail there;
+        // publishes the result. Acquire: pairs with their Release; the waker, or the slot itself,
+        // is the trustee's now.
         let before = self.state().swap(state, Ordering::AcqRel);
         if before == EMPTY {
             return Ok(());
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller is the trustee of the request and calls this once; `before` is from
+        // the exchange above.
         unsafe { self.settle(before, state, discard) }
     }
 
     /// Wakes the task, or drops the result that nobody wants.
     ///
     /// # Safety
-    /// As [`complete`](Self::complete), which has found `before`.
+    /// The caller is [`complete`](Self::complete), whose exchange has found `before`.
     #[inline(never)]
     unsafe fn settle(
         self,
@@ -177,17 +180,19 @@ impl SlotPtr {
     ) -> Result<(), Payload> {
         if before == WAITING {
             self.shadow().read(WAKER, 1);
-            // SAFETY: the future has left it, and does not touch it before TAKEN.
+            // SAFETY: the future has written the waker before WAITING, and does not touch it before
+            // TAKEN.
             let waker = unsafe { pool::waker_of(self).read() };
-            // Release: pairs with the Acquire of `Waiter::await_taken`; we are done with the
-            // slot.
+            // Release: pairs with the Acquire of `Waiter::await_taken`; the trustee is done with
+            // the slot.
             self.state().store(state | TAKEN, Ordering::Release);
             guarded(|| waker.wake())
         } else {
             debug_assert_eq!(before, ABANDONED);
-            // SAFETY: the caller's duty; the future is gone.
+            // SAFETY: the words hold what `drop_result` takes, as the caller of `complete`
+            // promises, and the future is gone.
             let result = guarded(|| unsafe { drop_result(self.words()) });
-            // SAFETY: the future is gone.
+            // SAFETY: the future is gone, so the trustee is the slot's only user.
             unsafe { pool::give_back(self) };
             result
         }
@@ -197,7 +202,7 @@ impl SlotPtr {
 /// The future's side of a slot.
 pub(crate) struct Waiter {
     slot: SlotPtr,
-    /// A waker of ours lies in the slot, or the trustee has it.
+    /// Whether the slot holds a waker of this future, or the trustee has taken it.
     has_waker: bool,
 }
 
@@ -209,7 +214,7 @@ impl Waiter {
         }
     }
 
-    /// A poll has left a waker.
+    /// Whether a poll has left a waker.
     pub(crate) fn has_waker(&self) -> bool {
         self.has_waker
     }
@@ -218,7 +223,7 @@ impl Waiter {
         self.slot
     }
 
-    /// [`DONE`] or [`FAULTED`] where the result is there: words and slot are the caller's
+    /// Returns [`DONE`] or [`FAULTED`] if the result is there: words and slot are the caller's
     /// then. Otherwise `waker` will be woken.
     #[inline]
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<usize> {
@@ -236,12 +241,12 @@ impl Waiter {
             return self.leave_waker(waker.clone());
         }
         self.slot.shadow().read(WAKER, 1);
-        // SAFETY: written by us; the trustee only reads it.
+        // SAFETY: this future has written the waker; the trustee only reads it.
         if unsafe { &*pool::waker_of(self.slot) }.will_wake(waker) {
             return None;
         }
-        // A waker's clone and drop are user code: nothing has been changed yet, and nothing
-        // is left to be done when `_old` goes.
+        // A waker's clone and drop are user code: nothing has been changed yet, and nothing is left
+        // to be done when `_old` goes.
         let new = waker.clone();
         match self.take_waker() {
             Ok(_old) => self.leave_waker(new),
@@ -253,7 +258,8 @@ impl Waiter {
     fn leave_waker(&mut self, waker: Waker) -> Option<usize> {
         let place = pool::waker_of(self.slot);
         self.slot.shadow().write(WAKER, 1);
-        // SAFETY: the slot is ours and empty: nobody looks at the place before WAITING.
+        // SAFETY: the slot is EMPTY, so it is this future's: the trustee looks at the place after
+        // WAITING only.
         unsafe { place.write(waker) };
         // Release: pairs with the Acquire of `complete`; publishes the waker.
         // Acquire: as in `poll`.
@@ -269,16 +275,16 @@ impl Waiter {
                 None
             }
             Err(state) => {
-                // SAFETY: written above, and never announced.
+                // SAFETY: the write above filled it, and the failed exchange never announced it.
                 drop(unsafe { place.read() });
                 Some(state)
             }
         }
     }
 
-    /// Takes our waker back; where the result has come first, its state.
+    /// Takes this future's waker back. Returns the state if the result has come first.
     fn take_waker(&mut self) -> Result<Waker, usize> {
-        // Relaxed: the waker is our own. Acquire is left to `await_taken`.
+        // Relaxed: the waker is this future's own. Acquire is left to `await_taken`.
         let taken = self.slot.state().compare_exchange(
             WAITING,
             EMPTY,
@@ -290,12 +296,11 @@ impl Waiter {
         }
         self.has_waker = false;
         self.slot.shadow().read(WAKER, 1);
-        // SAFETY: ours again: the trustee finds EMPTY.
+        // SAFETY: the exchange made the slot EMPTY, so the trustee does not read the waker.
         Ok(unsafe { pool::waker_of(self.slot).read() })
     }
 
-    /// The trustee has completed the slot and is about to take our waker out of it: waits
-    /// until it has.
+    /// Waits until the trustee has taken the waker out of a slot that it has completed.
     fn await_taken(&mut self) -> usize {
         let mut backoff = Backoff::new();
         loop {
@@ -309,9 +314,9 @@ impl Waiter {
         }
     }
 
-    /// The future goes away: leaves the slot to the trustee; or, where the result is there,
-    /// says its state: then words and slot are the caller's. The waker is to be dropped
-    /// last: it is user code.
+    /// Gives the slot up when the future is dropped: leaves it to the trustee, or returns its state
+    /// if the result is there; then words and slot are the caller's. The caller drops the waker
+    /// last, since that is user code.
     pub(crate) fn abandon(&mut self) -> (Option<usize>, Option<Waker>) {
         let mut waker = None;
         if self.has_waker {
@@ -320,7 +325,7 @@ impl Waiter {
                 Err(state) => return (Some(state), None),
             }
         }
-        // Release: pairs with the Acquire of `complete`; we are done with the slot.
+        // Release: pairs with the Acquire of `complete`; the future is done with the slot.
         // Acquire: as in `poll`.
         let before = self.slot.state().swap(ABANDONED, Ordering::AcqRel);
         ((before != EMPTY).then_some(before), waker)

@@ -1,4 +1,4 @@
-//! Where slots come from: a pool per thread and class, in chunks of a page.
+//! The memory of slots: a pool per thread and class, in chunks of a page.
 //!
 //! ```text
 //!  chunk    0       64                                                          4096
@@ -9,16 +9,16 @@
 //! futures few are used. A chunk is aligned to its size, so its head, which names the pool,
 //! is found from a slot's address.
 //!
-//! **Life of a slot.** The owner takes slots from a list of its own. What it gives back
-//! itself goes there too; what others give back they push to `remote`, which the owner takes
-//! whole when its list is empty (so a push need not fear that the first slot has been taken
-//! and put back meanwhile).
+//! **Life of a slot.** The owner takes slots from a list of its own. Slots that it gives back
+//! itself go there too; other threads push theirs to `remote`, which the owner takes whole when its
+//! list is empty (so a push need not fear that the first slot has been taken and put back
+//! meanwhile).
 //!
-//! **Life of a pool.** A pool grows to as many slots as its thread had futures at a time, and
-//! ends with the thread. Slots may be out then: the owner puts [`ORPHANED`] in place of the
-//! remote list and adds their number to `out`, from which each that comes back later takes
-//! one, also those that come between the two steps. The step that makes it zero is the last:
-//! after it nobody knows the pool, and whoever made it frees all.
+//! **Life of a pool.** A pool grows to as many slots as its thread had futures at a time, and ends
+//! with the thread. Slots may be out then: the owner puts [`ORPHANED`] in place of the remote list
+//! and adds their number to `out`, from which each that comes back later takes one, also those that
+//! come between the two steps. The step that makes it zero is the last: after it nobody knows the
+//! pool, and the thread that made it frees all.
 
 use crate::slots::{HEAD, ResultSlot, SlotPtr};
 use corelay_sync::CachePadded;
@@ -33,23 +33,23 @@ use std::task::Waker;
 /// Bytes of a chunk, and its alignment.
 const CHUNK: usize = 4096;
 
-/// Bytes in front of a chunk's first slot.
+/// Bytes before a chunk's first slot.
 const CHUNK_HEAD: usize = 64;
 
 /// Words of a result in a large slot.
 pub(crate) const LARGE_WORDS: usize = 7;
 
-/// How large a slot is.
+/// The size of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// One word.
+    /// One word of result.
     Small = 0,
-    /// [`LARGE_WORDS`].
+    /// [`LARGE_WORDS`] words of result.
     Large = 1,
 }
 
 impl Class {
-    /// For a result of so many words.
+    /// The class for a result of so many words.
     pub(crate) const fn of(words: usize) -> Self {
         if words <= 1 { Self::Small } else { Self::Large }
     }
@@ -65,12 +65,12 @@ impl Class {
     const fn slots_per_chunk(self) -> usize {
         let fit = (CHUNK - CHUNK_HEAD) / (self.stride() + size_of::<Waker>());
         assert!(fit >= 2);
-        // Few enough for the models that a second chunk is needed.
+        // In the models so few that a second chunk is needed.
         if MODEL { 2 } else { fit }
     }
 }
 
-/// What a chunk begins with.
+/// The head of a chunk.
 struct Chunk {
     pool: NonNull<Pool>,
     next: *mut Chunk,
@@ -81,22 +81,21 @@ const _: () = assert!(size_of::<Chunk>() <= CHUNK_HEAD);
 /// The slots of one class of one thread.
 struct Pool {
     class: Class,
-    /// Slots to be taken. The owner's.
+    /// Slots to be taken. Only the owner uses the list.
     free: Cell<*mut ResultSlot>,
-    /// All chunks. The owner's; at last, of whoever frees them.
+    /// All chunks. Only the owner uses the list, and at last the thread that frees them.
     chunks: Cell<*mut Chunk>,
-    /// Slots in all chunks. The owner's.
+    /// Slots in all chunks. Only the owner uses the count.
     slots: Cell<usize>,
     /// Stands for the cells in the models.
     shadow: Shadow,
-    /// Slots that others have given back, or [`ORPHANED`].
+    /// Slots that other threads have given back, or [`ORPHANED`].
     remote: CachePadded<AtomicPtr<ResultSlot>>,
-    /// Once orphaned: slots that are out; wraps below zero until the owner has added its
-    /// number.
+    /// Once orphaned: slots that are out. Wraps below zero until the owner has added its number.
     out: AtomicUsize,
 }
 
-/// Stands in `remote` once the owner is gone. Never dereferenced.
+/// The value of `remote` once the owner is gone. Never dereferenced.
 const ORPHANED: *mut ResultSlot = ptr::dangling_mut();
 
 thread_local! {
@@ -104,7 +103,7 @@ thread_local! {
     static OWN: Cell<[*const Pool; 2]> = const { Cell::new([ptr::null(); 2]) };
 }
 
-/// A thread's pools, made on first use.
+/// The pools of a thread, made on first use.
 pub(crate) struct Pools([Cell<*mut Pool>; 2]);
 
 impl Default for Pools {
@@ -114,10 +113,11 @@ impl Default for Pools {
 }
 
 impl Pools {
-    /// A slot that is in no state yet.
+    /// Takes a slot, which is in no state yet.
     #[inline(always)]
     pub(crate) fn take(&self, class: Class) -> SlotPtr {
-        // SAFETY: null, or made by `make` and freed after `self` at the earliest.
+        // SAFETY: null, or made by `Pool::make` and freed after `self` was dropped, at the
+        // earliest.
         let slot = unsafe { self.0[class as usize].get().as_ref() }.and_then(Pool::pop);
         slot.unwrap_or_else(|| self.take_slowly(class))
     }
@@ -133,9 +133,9 @@ impl Pools {
                 own.set(pools);
             });
         }
-        // SAFETY: as in `take`.
+        // SAFETY: made by `Pool::make`, and freed after `self` was dropped, at the earliest.
         unsafe { &*place.get() }.refill();
-        // SAFETY: as in `take`.
+        // SAFETY: made by `Pool::make`, and freed after `self` was dropped, at the earliest.
         let slot = unsafe { &*place.get() }.pop();
         slot.expect("just refilled")
     }
@@ -150,7 +150,8 @@ impl Drop for Pools {
                         .map(|p| if ptr::eq(p, pool) { ptr::null() } else { p }),
                 );
             });
-            // SAFETY: made by `make`, and this is its owner's last step.
+            // SAFETY: made by `Pool::make`; this is its owner's last step, and a dropped `Pools` is
+            // not used again.
             unsafe { Pool::orphan(pool) };
         }
     }
@@ -159,7 +160,7 @@ impl Drop for Pools {
 impl Pool {
     #[allow(clippy::arc_with_non_send_sync)] // Of the owner's cells others know nothing.
     fn make(class: Class) -> *mut Self {
-        // Never cloned: an `Arc` because loom finds one that is not freed.
+        // Never cloned: an `Arc` because loom reports one that is not freed.
         Arc::into_raw(Arc::new(Self {
             class,
             free: Cell::new(ptr::null_mut()),
@@ -175,19 +176,19 @@ impl Pool {
     #[inline(always)]
     fn pop(&self) -> Option<SlotPtr> {
         let first = SlotPtr(NonNull::new(self.free.get())?);
-        // SAFETY: a free slot links to the next.
+        // SAFETY: `push` or `give_back_from_afar` has written the link of each slot in the list.
         self.free.set(unsafe { first.link().read() });
         Some(first)
     }
 
     #[inline(always)]
     fn push(&self, slot: SlotPtr) {
-        // SAFETY: a free slot links to the next.
+        // SAFETY: the slot is free, so its first word is the pool's.
         unsafe { slot.link().write(self.free.get()) };
         self.free.set(slot.0.as_ptr());
     }
 
-    /// The list is empty: takes what others have given back, or makes a chunk.
+    /// Fills the empty list: takes the slots that other threads have given back, or makes a chunk.
     fn refill(&self) {
         // Acquire: pairs with the Release of `give_back_from_afar` (each push is a
         // read-modify-write, so they form one release sequence).
@@ -196,7 +197,7 @@ impl Pool {
             self.free.set(back);
             return;
         }
-        // SAFETY: the layout is not empty.
+        // SAFETY: the layout has `CHUNK` bytes, so it is not empty.
         let memory = unsafe { alloc(CHUNK_LAYOUT) };
         let Some(chunk) = NonNull::new(memory.cast::<Chunk>()) else {
             handle_alloc_error(CHUNK_LAYOUT)
@@ -205,11 +206,11 @@ impl Pool {
             pool: NonNull::from(self),
             next: self.chunks.replace(chunk.as_ptr()),
         };
-        // SAFETY: just allocated.
+        // SAFETY: the chunk has room for its head and nobody else knows it yet.
         unsafe { chunk.write(head) };
         for index in (0..self.class.slots_per_chunk()).rev() {
             let slot = slot_at(chunk, self.class, index);
-            // SAFETY: inside the chunk, and nobody's.
+            // SAFETY: `index` is below the slots of a chunk, and nobody else knows the chunk yet.
             unsafe { SlotPtr::make(slot) };
             self.push(SlotPtr(slot));
         }
@@ -217,43 +218,46 @@ impl Pool {
             .set(self.slots.get() + self.class.slots_per_chunk());
     }
 
-    /// The owner goes away.
+    /// Ends the owner's part.
     ///
     /// # Safety
     /// Called once, by the owner, which does not use the pool afterwards.
     unsafe fn orphan(this: *mut Self) {
-        // SAFETY: alive: it is freed when `out` has come to zero, below at the earliest.
+        // SAFETY: the pool is freed when `out` has come to zero, below at the earliest.
         let pool = unsafe { &*this };
         pool.shadow.write(0, 1);
         let mut inside = length(pool.free.get());
         // Acquire: as in `refill`.
         inside += length(pool.remote.swap(ORPHANED, Ordering::Acquire));
         let out = pool.slots.get() - inside;
-        // Release: pairs with the Acquire of `give_back_from_afar`: whoever frees the pool
-        // sees all that its owner did. Acquire: pairs with its Release.
+        // Release: pairs with the Acquire of `give_back_from_afar`; publishes to the thread that
+        // frees the pool all that its owner did. Acquire: pairs with its Release.
         let before = pool.out.fetch_add(out, Ordering::AcqRel);
         if before.wrapping_add(out) == 0 {
-            // SAFETY: no slot is out, and the owner is gone.
+            // SAFETY: no slot is out, and the owner is gone, so nobody else knows the pool.
             unsafe { Self::free_all(this) };
         }
     }
 
+    /// Frees the pool with its chunks.
+    ///
     /// # Safety
     /// Nobody else knows the pool or a slot of it.
     #[cold]
     unsafe fn free_all(this: *mut Self) {
-        // SAFETY: from `Arc::into_raw` in `make`.
+        // SAFETY: `make` made the address by `Arc::into_raw`, and the caller is the last to know
+        // it.
         let pool = unsafe { Arc::from_raw(this) };
         pool.shadow.write(0, 1);
         let mut next = pool.chunks.get();
         while let Some(chunk) = NonNull::new(next) {
-            // SAFETY: made by `refill`.
+            // SAFETY: `refill` has written the head of each chunk in the list.
             next = unsafe { chunk.read() }.next;
             for index in 0..pool.class.slots_per_chunk() {
-                // SAFETY: made by `refill`, and all are back.
+                // SAFETY: `refill` has made the slot, and all slots are back.
                 unsafe { SlotPtr(slot_at(chunk, pool.class, index)).unmake() };
             }
-            // SAFETY: allocated with this layout.
+            // SAFETY: `refill` allocated the chunk with this layout.
             unsafe { dealloc(chunk.as_ptr().cast(), CHUNK_LAYOUT) };
         }
     }
@@ -265,7 +269,7 @@ const CHUNK_LAYOUT: Layout = match Layout::from_size_align(CHUNK, CHUNK) {
 };
 
 fn slot_at(chunk: NonNull<Chunk>, class: Class, index: usize) -> NonNull<ResultSlot> {
-    // SAFETY: so many fit into the chunk, see `slots_per_chunk`.
+    // SAFETY: a chunk holds so many slots, see `slots_per_chunk`.
     unsafe { chunk.byte_add(CHUNK_HEAD + index * class.stride()) }.cast()
 }
 
@@ -275,12 +279,12 @@ fn chunk_of(slot: SlotPtr) -> *mut Chunk {
     slot.0.as_ptr().map_addr(|at| at & !(CHUNK - 1)).cast()
 }
 
-/// The place for the waker that belongs to a slot.
+/// The address of the waker that belongs to a slot.
 pub(super) fn waker_of(slot: SlotPtr) -> *mut Waker {
     let chunk = chunk_of(slot);
     // SAFETY: the slot is out, so its chunk is there.
     let pool = unsafe { (*chunk).pool };
-    // SAFETY: and so is its pool, whose class never changes.
+    // SAFETY: a pool outlives its slots, and its class never changes.
     let class = unsafe { (*pool.as_ptr()).class };
     let offset = slot.0.as_ptr().addr() - chunk.addr() - CHUNK_HEAD;
     let wakers = CHUNK_HEAD + class.slots_per_chunk() * class.stride();
@@ -298,25 +302,27 @@ pub(crate) unsafe fn give_back(slot: SlotPtr) {
     let pool = unsafe { (*chunk_of(slot)).pool };
     let is_own = OWN.try_with(|own| own.get().contains(&pool.as_ptr().cast_const()));
     if is_own.unwrap_or(false) {
-        // SAFETY: this thread's own, so it is there and nobody else uses its list.
+        // SAFETY: this thread's own pool, so it is there and nobody else uses its list.
         unsafe { pool.as_ref() }.push(slot);
     } else {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller gives the slot up, and `pool` is from its chunk.
         unsafe { give_back_from_afar(pool, slot) };
     }
 }
 
+/// Gives a slot back to another thread's pool.
+///
 /// # Safety
-/// As [`give_back`]; `pool` is the slot's.
+/// The slot is out, nobody else will use it, and `pool` is the slot's.
 #[inline(never)]
 unsafe fn give_back_from_afar(pool: NonNull<Pool>, slot: SlotPtr) {
-    // SAFETY: there as long as a slot is out. Its cells are the owner's, so no reference to
-    // the whole.
+    // SAFETY: the pool is there as long as a slot is out. Its cells are the owner's, so no
+    // reference to the whole.
     let remote = unsafe { &(*pool.as_ptr()).remote };
     // Relaxed: the exchange below decides; ORPHANED is the last value.
     let mut first = remote.load(Ordering::Relaxed);
     while first != ORPHANED {
-        // SAFETY: a free slot links to the next.
+        // SAFETY: the caller gave the slot up, so its first word is the pool's.
         unsafe { slot.link().write(first) };
         // Release: pairs with the Acquire of `refill` and `orphan`; hands the slot over.
         match remote.compare_exchange_weak(
@@ -329,21 +335,21 @@ unsafe fn give_back_from_afar(pool: NonNull<Pool>, slot: SlotPtr) {
             Err(now) => first = now,
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the pool is there as long as a slot is out, and this one is.
     let out = unsafe { &(*pool.as_ptr()).out };
-    // Release: we are done with the slot. Acquire: pairs with the Release of all others.
+    // Release: this thread is done with the slot. Acquire: pairs with the Release of all others.
     if out.fetch_sub(1, Ordering::AcqRel) == 1 {
-        // SAFETY: ours was the last slot, and the owner is gone.
+        // SAFETY: this was the last slot out, and the owner is gone.
         unsafe { Pool::free_all(pool.as_ptr()) };
     }
 }
 
-/// How many slots a list has.
+/// The number of slots in a list.
 fn length(mut list: *mut ResultSlot) -> usize {
     let mut length = 0;
     while let Some(slot) = NonNull::new(list) {
         length += 1;
-        // SAFETY: a free slot links to the next.
+        // SAFETY: `push` or `give_back_from_afar` has written the link of each slot in the list.
         list = unsafe { SlotPtr(slot).link().read() };
     }
     length

@@ -65,18 +65,18 @@ use std::panic::{Location, resume_unwind};
 /// ```
 pub struct Trust<T> {
     handle: Handle<T>,
-    /// The trustee's, or [`NO_TRUSTEE_NUMBER`].
+    /// The number of the trustee, or [`NO_TRUSTEE_NUMBER`].
     trustee_number: u32,
 }
 
-/// Of an object whose address does not [fit](label::fits) a request's label. No client is known
-/// for it, so that no request takes the fast way, which does not look.
+/// The number for an object whose address does not [fit](label::fits) a request's label. No client
+/// is known for it, so that no request takes the fast path, which does not look.
 const NO_TRUSTEE_NUMBER: u32 = u32::MAX;
 
-// SAFETY: the value stays on its trustee; what crosses threads are closures and results,
-// whose `Send` each method asks for.
+// SAFETY: the value stays on its trustee; only closures and results cross threads, and each method
+// asks for their `Send`.
 unsafe impl<T> Send for Trust<T> {}
-// SAFETY: as above; all methods work through a channel of the calling thread.
+// SAFETY: as for `Send`; all methods work through a channel of the calling thread.
 unsafe impl<T> Sync for Trust<T> {}
 
 impl<T> Trust<T> {
@@ -107,15 +107,15 @@ impl<T> Trust<T> {
     /// The client of this thread for the object's trustee, if it has one.
     ///
     /// # Safety
-    /// As [`lookup`]'s.
+    /// The same as for [`lookup`].
     #[inline(always)]
     pub(crate) unsafe fn known_client(&self) -> Option<&Client> {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller uses the client as `lookup` asks for.
         unsafe { lookup(self.trustee_number) }
     }
 
-    /// Runs `call` with this thread's client for the object's trustee, or gives the request
-    /// back where there is none. `call` is a method of the client, which enters the thread's
+    /// Runs `call` with this thread's client for the object's trustee. Gives the request back if
+    /// there can be none. `call` is a method of the client, which enters the thread's
     /// [`Activity`](crate::context::state::Activity) before it runs user code.
     #[inline(always)]
     pub(crate) fn with_client<Q, A>(
@@ -123,14 +123,16 @@ impl<T> Trust<T> {
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
-        // SAFETY: used inside `call` only, see above.
+        // SAFETY: used inside `call` only, a method of the client, which runs user code inside an
+        // activity only.
         match unsafe { self.known_client() } {
             Some(client) => Ok(call(client, request)),
             None => self.with_new_client(request, call),
         }
     }
 
-    /// Apart, so that the fast path has nothing to drop.
+    /// [`with_client`](Self::with_client) for a thread that has no client yet. Not inlined, so that
+    /// the fast path has nothing to drop.
     #[cold]
     #[inline(never)]
     fn with_new_client<Q, A>(
@@ -158,19 +160,20 @@ impl<T> Trust<T> {
         connect(self.trustee())
     }
 
-    /// A client that this thread keeps; `None` where it can have none, or none that lasts.
+    /// A client that this thread keeps. `None` if it can have none, or none that lasts.
     ///
     /// # Safety
-    /// As [`lookup`]'s.
+    /// The same as for [`lookup`].
     #[cold]
     #[inline(never)]
     unsafe fn lasting_client(&self) -> Option<&Client> {
         let _ = self.connect().ok()?;
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller uses the client as `lookup` asks for.
         unsafe { self.known_client() }
     }
 
-    /// Calls `f` and waits, as the code that runs here waits; gives `f` back where it cannot run.
+    /// Calls `f` and waits: the coroutine that runs here, or the thread. Gives `f` back if it
+    /// cannot run.
     #[track_caller]
     #[inline(always)]
     fn call<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
@@ -184,25 +187,29 @@ impl<T> Trust<T> {
         }
     }
 
-    /// As [`call`](Self::call), of a closure and result that may lie in several frames.
+    /// [`call`](Self::call) for a closure and a result that may lie in several frames.
     #[track_caller]
     #[inline(always)]
     fn call_by_value<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
     where
         F: FnOnce(&mut T) -> R,
     {
-        // SAFETY: used by `call_suspending` until it suspends the coroutine, as `lookup` asks.
+        // SAFETY: `call_suspending` uses the client until it suspends the coroutine, as `lookup`
+        // asks for.
         if let (Some(here), client) = unsafe { here_and_client(self.trustee_number) }
-            // SAFETY: as above.
+            // SAFETY: `call_suspending` uses the client until it suspends the coroutine, as
+            // `lookup` asks for.
             && let Some(client) = client.or_else(|| unsafe { self.lasting_client() })
         {
-            // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.
+            // SAFETY: this handle keeps the object, and the call waits. Nothing has suspended the
+            // coroutine since `here` was found.
             let answer = unsafe { client.call_suspending(here, self.header(), f) };
             return answer.map_err(|f| (NoClient::Closed, f));
         }
-        // SAFETY: this handle keeps the object; the call waits.
+        // SAFETY: this handle keeps the object, and the call waits, so borrows last.
         let call = |client: &Client, f| unsafe { client.call::<T, F, R>(self.header(), f) };
-        // SAFETY: used inside `call` only, as in `with_client`.
+        // SAFETY: used inside `call` only, a method of the client, which runs user code inside an
+        // activity only.
         let answer = match unsafe { self.known_client() } {
             Some(client) => call(client, f),
             None => match refuse_to_wait() {
@@ -213,8 +220,8 @@ impl<T> Trust<T> {
         answer.map_err(|f| (NoClient::Closed, f))
     }
 
-    /// As [`call`](Self::call), of a large closure or result. Apart, so that they are in no frame
-    /// into which this is inlined.
+    /// [`call`](Self::call) for a large closure or result. Not inlined, so that these are in no
+    /// frame of a caller.
     #[track_caller]
     #[inline(never)]
     fn call_by_address<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
@@ -232,10 +239,9 @@ impl<T> Trust<T> {
 
     /// Runs `f` on the value and waits for its result.
     ///
-    /// `f` may borrow from the caller's frame. The calling thread spins for a few
-    /// microseconds, then yields, then sleeps. Where a scheduler of fibres runs the caller, the
-    /// caller is suspended instead, and others run on its thread; such a wait cannot be
-    /// interrupted.
+    /// `f` may borrow from the caller's frame. The calling thread spins for a few microseconds,
+    /// then yields, then sleeps. If a scheduler of fibres runs the caller, the caller is suspended
+    /// instead, and others run on its thread; such a wait cannot be interrupted.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -251,9 +257,9 @@ impl<T> Trust<T> {
     /// ```
     ///
     /// # Panics
-    /// With the panic of `f`, which poisons the value. When the value is poisoned, when the
-    /// trustee has been shut down, and inside a delegated closure: a closure is a leaf. In a
-    /// launched closure also inside of what may not be suspended, such as a section of RLU.
+    /// With the panic of `f`, which poisons the value. When the value is poisoned, when the trustee
+    /// has been shut down, and inside a delegated closure: a closure is a leaf. In a launched
+    /// closure also inside a section that may not be suspended, such as one of RLU.
     #[inline]
     #[track_caller]
     pub fn apply<R, F>(&self, f: F) -> R
@@ -267,7 +273,7 @@ impl<T> Trust<T> {
         }
     }
 
-    /// As [`apply`](Self::apply), giving `f` back where it cannot run.
+    /// Like [`apply`](Self::apply), but gives `f` back if it cannot run.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryApplyError};
@@ -308,12 +314,12 @@ impl<T> Trust<T> {
         })
     }
 
-    /// Asks for `f` and goes on; `then` gets its result later, on this thread.
+    /// Sends `f` and goes on. `then` gets its result later, on this thread.
     ///
-    /// The request runs even if this thread never calls corelay again. The callback runs
-    /// inside a later call of this thread: [`poll`](crate::poll),
-    /// [`barrier`](crate::barrier), or a request; of a busy client one in a third of
-    /// the window looks for answers. Where the window is full, the call waits and runs callbacks.
+    /// The request runs even if this thread never calls corelay again. The callback runs inside a
+    /// later call of this thread: [`poll`](crate::poll), [`barrier`](crate::barrier), or a request;
+    /// a busy client looks for answers once in a third of the window. If the window is full, the
+    /// call waits and runs callbacks.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, barrier};
@@ -330,14 +336,15 @@ impl<T> Trust<T> {
     /// Inside a delegated closure the request waits until that has ended; its callback then
     /// runs on the trustee's thread.
     ///
-    /// Inside a callback nothing is reaped, so where the window is full the request waits for
-    /// its own answer instead, and its callback runs after the present one. Requests keep
-    /// their order; callbacks do not then.
+    /// Inside a callback no answers are taken, so if the window is full the request waits for its
+    /// own answer instead, and its callback runs after the present one. Requests keep their order
+    /// then, but callbacks do not.
     ///
     /// # Panics
-    /// When the trustee has been shut down; inside a callback when the window is full and as
-    /// many callbacks wait as it takes requests; inside a delegated closure when as many
-    /// requests wait for its end. With the panic of a callback that this call has run, after the request has been accepted.
+    /// When the trustee has been shut down; inside a callback when the window is full and as many
+    /// callbacks wait as it takes requests; inside a delegated closure when as many requests wait
+    /// for its end. With the panic of a callback that this call has run, after the request has been
+    /// accepted.
     #[inline]
     #[track_caller]
     pub fn apply_then<R, F, C>(&self, f: F, then: C)
@@ -347,12 +354,12 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closures borrow nothing.
         unsafe { self.send::<ApplyThen<F, R, C>, Panics>((f, then)) }
     }
 
-    /// As [`apply_then`](Self::apply_then), giving both closures back where the request
-    /// cannot be taken now.
+    /// Like [`apply_then`](Self::apply_then), but gives both closures back if the request cannot be
+    /// taken now.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryApplyThenError, barrier};
@@ -380,7 +387,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closures borrow nothing.
         let sent = unsafe { self.try_send::<ApplyThen<F, R, C>>((f, then), Patience::Try) };
         sent.map_err(|(why, (f, then))| match why {
             NotTaken::Full => TryApplyThenError::Full(f, then),
@@ -388,12 +395,12 @@ impl<T> Trust<T> {
         })
     }
 
-    /// Asks for `f` and goes on; the future gives its result, to any task on any thread.
+    /// Sends `f` and goes on. The future gives its result, to any task on any thread.
     ///
-    /// The call itself makes the request, which runs even if the future is never polled or
-    /// is dropped, and if this thread never calls corelay again: the trustee stores the
-    /// result and wakes the task. Where the window is full, the call waits and runs
-    /// callbacks, as [`apply_then`](Self::apply_then) does.
+    /// The call itself makes the request, which runs even if the future is never polled or is
+    /// dropped, and if this thread never calls corelay again: the trustee stores the result and
+    /// wakes the task. If the window is full, the call waits and runs callbacks, as
+    /// [`apply_then`](Self::apply_then) does.
     ///
     /// When [`barrier`](crate::barrier) returns, the request has been executed. It does not
     /// report a panic of `f`: the future does, as [`AsyncError`](crate::AsyncError).
@@ -401,7 +408,7 @@ impl<T> Trust<T> {
     /// ```
     /// # use corelay_delegate::{AsyncError, Trustees};
     /// async fn two(hits: &corelay_delegate::Trust<u64>) -> Result<u64, AsyncError> {
-    ///     let first = hits.apply_async(|h| { *h += 1; *h }); // asked for by now
+    ///     let first = hits.apply_async(|h| { *h += 1; *h }); // sent by now
     ///     let second = hits.apply_async(|h| { *h += 1; *h });
     ///     Ok(first.await? + second.await?)
     /// }
@@ -434,12 +441,12 @@ impl<T> Trust<T> {
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
         unsafe { self.send::<ApplyAsync<F, R>, Panics>(f) }
     }
 
-    /// As [`apply_async`](Self::apply_async), giving the closure back where the request
-    /// cannot be taken now.
+    /// Like [`apply_async`](Self::apply_async), but gives the closure back if the request cannot be
+    /// taken now.
     ///
     /// # Errors
     /// [`TryApplyAsyncError`].
@@ -453,7 +460,7 @@ impl<T> Trust<T> {
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
         let sent = unsafe { self.try_send::<ApplyAsync<F, R>>(f, Patience::Try) };
         sent.map_err(|(why, f)| match why {
             NotTaken::Full => TryApplyAsyncError::Full(f),
@@ -462,19 +469,19 @@ impl<T> Trust<T> {
         })
     }
 
-    /// Asks for `f` and wants no answer. A panic of `f` is reported by the next
-    /// [`barrier`](crate::barrier).
+    /// Sends `f` without wanting an answer. The next [`barrier`](crate::barrier) reports a panic of
+    /// `f`.
     ///
     /// ```
     /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
     /// let log = trustees.entrust(Vec::new());
     /// log.post(|log| log.push("begun"));
     /// log.post(|log| log.push("done"));
-    /// assert_eq!(log.apply(|log| log.join(", ")), "begun, done"); // in the order asked
+    /// assert_eq!(log.apply(|log| log.join(", ")), "begun, done"); // in the order sent
     /// ```
     ///
     /// # Panics
-    /// As [`apply_then`](Self::apply_then).
+    /// The same as for [`apply_then`](Self::apply_then).
     #[inline]
     #[track_caller]
     pub fn post<F>(&self, f: F)
@@ -482,12 +489,11 @@ impl<T> Trust<T> {
         T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
         unsafe { self.send::<Post<F>, Panics>(f) }
     }
 
-    /// As [`post`](Self::post), giving the closure back where the request cannot be taken
-    /// now.
+    /// Like [`post`](Self::post), but gives the closure back if the request cannot be taken now.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryPostError};
@@ -505,14 +511,14 @@ impl<T> Trust<T> {
     /// [`TryPostError`].
     ///
     /// # Panics
-    /// As [`try_apply_then`](Self::try_apply_then).
+    /// The same as for [`try_apply_then`](Self::try_apply_then).
     #[inline]
     pub fn try_post<F>(&self, f: F) -> Result<(), TryPostError<F>>
     where
         T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
-        // SAFETY: nothing borrows, by the bounds.
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
         let sent = unsafe { self.try_send::<Post<F>>(f, Patience::Try) };
         sent.map_err(|(why, f)| match why {
             NotTaken::Full => TryPostError::Full(f),
@@ -520,8 +526,8 @@ impl<T> Trust<T> {
         })
     }
 
-    /// The handle, to an object that has that name now: shown by
-    /// [`Trustees::report`](crate::Trustees::report).
+    /// Names the object and returns the handle. [`Trustees::report`](crate::Trustees::report) shows
+    /// the name.
     ///
     /// ```
     /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
@@ -534,24 +540,24 @@ impl<T> Trust<T> {
         self
     }
 
-    /// Gives the object a name, or another one. It has it until it is dropped, whatever
-    /// becomes of this handle. Works anywhere, inside delegated closures too, and asks nothing
-    /// of the trustee. An object without a name takes no room for it.
+    /// Gives the object a name, or another one. The object keeps it until it is dropped, whatever
+    /// becomes of this handle. Works anywhere, inside delegated closures too, and makes no request
+    /// to the trustee. An object without a name takes no room for it.
     pub fn set_name(&self, name: &str) {
         let roster = &self.trustee().roster;
         roster.name(self.header().addr(), type_name::<T>(), name);
     }
 
-    /// True where a closure has panicked on the value and nobody has cleared that.
+    /// Whether a closure has panicked on the value and nobody has cleared that.
     pub fn is_poisoned(&self) -> bool {
-        // SAFETY: the object lives while this handle does.
+        // SAFETY: the object lives as long as this handle.
         let poison = unsafe { &(*self.header()).poison };
-        // Relaxed: what users of the value know of each other goes through requests.
+        // Relaxed: users of the value learn of each other's work through requests.
         poison.load(Ordering::Relaxed) == POISONED
     }
 
-    /// Makes a poisoned value usable again: requests that reach it from now on run. Call
-    /// it when you know that the value is in order, or how to mend it.
+    /// Makes a poisoned value usable again: requests that reach it from now on run. Call it when
+    /// you know that the value is in order, or how to mend it.
     ///
     /// ```
     /// # use corelay_delegate::barrier;
@@ -564,9 +570,10 @@ impl<T> Trust<T> {
     /// assert_eq!(stock.apply(|s| *s), 3);
     /// ```
     pub fn clear_poison(&self) {
-        // SAFETY: the object lives while this handle does.
+        // SAFETY: the object lives as long as this handle.
         let poison = unsafe { &(*self.header()).poison };
-        // Relaxed: as above. The trustee counts poisoned objects, so it makes the last step.
+        // Relaxed: users of the value learn of each other's work through requests. The trustee
+        // counts poisoned objects, so it makes the last step.
         let _ = poison.compare_exchange(POISONED, CLEARED, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -586,7 +593,7 @@ impl<T> fmt::Debug for Trust<T> {
     }
 }
 
-/// Gives the result of a mail call, or goes on with what went wrong.
+/// Returns the result of a call, or resumes its panic.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn unwrap_answer<R, F>(
@@ -611,7 +618,7 @@ fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
     resume_unwind(payload)
 }
 
-/// The error of a call that [may not wait](may_not_wait).
+/// Fails if a call [may not wait](may_not_wait) here.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse_to_wait() -> Result<(), NoClient> {
@@ -621,7 +628,7 @@ pub(crate) fn refuse_to_wait() -> Result<(), NoClient> {
     }
 }
 
-/// This thread cannot be a client now.
+/// Panics with the reason for which this thread cannot be a client now.
 #[cold]
 #[track_caller]
 pub(crate) fn refuse(call: &str, closure: &str, why: &NoClient) -> ! {
@@ -656,7 +663,7 @@ pub(crate) fn refuse_full(call: &str, closure: &str, refusal: Refusal) -> ! {
 }
 
 impl<T> Trust<T> {
-    /// The client behind a handle, for a session.
+    /// The client of this thread for the object's trustee, for a session.
     #[track_caller]
     pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
         match self.connect() {

@@ -1,5 +1,5 @@
-//! Refusals as values instead of panics, for callers across whose border nothing may unwind:
-//! the C interface. Closures are consumed either way.
+//! Refusals as values instead of panics, for the C interface, whose callers nothing may unwind
+//! into. Closures are consumed either way.
 
 use crate::client::Refusal;
 use crate::client::apply_then::{ApplyThen, Post};
@@ -13,20 +13,20 @@ use corelay_sync::wait::NoSwitch;
 /// Why a call was refused, or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Inside a delegated closure.
+    /// It is inside a delegated closure.
     Nested,
-    /// Inside a callback, or a destructor that a call of corelay runs.
+    /// It is inside a callback, or a destructor that a call of corelay runs.
     InCallback,
-    /// Inside a callback, and the queue for what finds no room there is full.
+    /// It is inside a callback, and the queue for requests that find no room there is full.
     Full,
     /// The trustee has been shut down.
     Closed,
 }
 
-/// Whether [`poll`](crate::poll) and [`barrier`](crate::barrier) would be refused here.
+/// Checks that [`poll`](crate::poll) and [`barrier`](crate::barrier) would not be refused here.
 ///
 /// # Errors
-/// `Nested`, `InCallback`: inside of what.
+/// `Nested` or `InCallback`, for the code that the caller is inside.
 pub fn refused_here() -> Result<(), Refused> {
     if NoSwitch::is_active() {
         return Err(Refused::Nested);
@@ -38,7 +38,7 @@ pub fn refused_here() -> Result<(), Refused> {
     }
 }
 
-/// Says that its request is not taken, and why.
+/// A sender to which refusals are returned as values.
 struct Reports;
 
 impl Sender for Reports {
@@ -68,7 +68,7 @@ impl Sender for Reports {
     }
 }
 
-/// As [`Trust::apply_then`]; inside a delegated closure it is refused, rather than sent
+/// Like [`Trust::apply_then`], but inside a delegated closure it is refused, rather than sent
 /// afterwards.
 ///
 /// # Errors
@@ -81,11 +81,11 @@ where
     F: FnOnce(&mut T) -> R + Send + 'static,
     C: FnOnce(R) + 'static,
 {
-    // SAFETY: nothing borrows, by the bounds.
+    // SAFETY: the bounds are `'static`, so the closures borrow nothing.
     unsafe { trust.send::<ApplyThen<F, R, C>, Reports>((f, then)) }
 }
 
-/// As [`Trust::post`]; refused as [`apply_then`] is.
+/// Like [`Trust::post`], but refused as [`apply_then`] is.
 ///
 /// # Errors
 /// `Nested`, `Full`, `Closed`.
@@ -95,7 +95,7 @@ where
     T: 'static,
     F: FnOnce(&mut T) + Send + 'static,
 {
-    // SAFETY: nothing borrows, by the bounds.
+    // SAFETY: the bounds are `'static`, so the closure borrows nothing.
     unsafe { trust.send::<Post<F>, Reports>(f) }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(refused_here(), Ok(()));
     }
 
-    /// There is an end to what a callback may ask for, and no panic marks it.
+    /// A callback can make a limited number of requests, and reaching the limit is no panic.
     #[test]
     fn a_callback_is_refused_when_all_is_full() {
         let trustees = Trustees::dedicated(1).window(8).start().expect("threads");
@@ -170,7 +170,7 @@ mod tests {
         trustees.shutdown();
         let refused = [apply_then(&t, |_| (), |()| ()), post(&t, |_| ())];
         assert_eq!(refused, [Err(Refused::Closed); 2]);
-        // The thread's first request to it, too.
+        // A thread's first request to a closed trustee is refused, too.
         let first = std::thread::spawn(move || post(&t, |_| ())).join();
         assert_eq!(first.expect("no panic"), Err(Refused::Closed));
     }

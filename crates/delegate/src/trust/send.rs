@@ -1,8 +1,8 @@
 //! How a handle sends a request, whatever its kind.
 //!
-//! A request that finds a place at once is written where it is made, with nothing to undo and nothing
-//! to keep for later. Whatever stands against that, a limit, a client still to be made, a trustee that
-//! sleeps, is a call at its end, out of its way.
+//! A request that finds a place at once is written where it is made, with nothing to undo and
+//! nothing to keep for later. Every obstacle, such as a limit, a client still to be made or a
+//! trustee that sleeps, is a call at the request's end, out of its way.
 
 use crate::client::connect::NoClient;
 use crate::client::kind::Kind;
@@ -11,27 +11,28 @@ use crate::request::label::Label;
 use crate::trust::{Trust, refuse, refuse_full};
 use crate::wire::word::Position;
 
-/// How a sender hears that its request is not taken.
+/// How a sender learns that its request is not taken.
 pub(crate) trait Sender {
-    /// What its call returns.
+    /// The type that the sender's call returns.
     type Returned<X>;
 
-    /// Whether its requests wait for the end of the delegated closure that they are made in.
+    /// Whether a request made inside a delegated closure waits for the closure's end.
     const NESTS: bool;
 
-    /// The request is taken.
+    /// The return value for a request that is taken.
     fn taken<X>(receipt: X) -> Self::Returned<X>;
 
-    /// It is not: of which call, and the closure's type.
+    /// The return value for a refused request of the method `call`, with a closure of type
+    /// `closure`.
     #[track_caller]
     fn refused<X>(call: &str, closure: &str, refusal: Refusal) -> Self::Returned<X>;
 
-    /// There can be no client here.
+    /// The return value if this thread cannot be a client.
     #[track_caller]
     fn no_client<X>(call: &str, closure: &str, why: &NoClient) -> Self::Returned<X>;
 }
 
-/// Panics where its request is not taken.
+/// A sender that panics if its request is not taken.
 pub(crate) struct Panics;
 
 impl Sender for Panics {
@@ -57,7 +58,7 @@ impl Sender for Panics {
     }
 }
 
-/// Why a request that its sender gets back was not taken.
+/// Why a request that is given back was not taken.
 pub(crate) enum NotTaken {
     Full,
     Closed,
@@ -77,7 +78,7 @@ impl<T> Trust<T> {
     /// Sends a request.
     ///
     /// # Safety
-    /// Nothing borrows.
+    /// The closures borrow nothing.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn send<K: Kind<T>, S: Sender>(
@@ -85,16 +86,17 @@ impl<T> Trust<T> {
         sent: K::Sent,
     ) -> S::Returned<K::Receipt> {
         let Some((client, place)) = self.reserve::<K>() else {
-            // SAFETY: the caller's duty, which is the same.
+            // SAFETY: the caller says that the closures borrow nothing.
             return unsafe { self.send_slowly::<K, S>(sent) };
         };
         let at = place.at;
-        // SAFETY: just reserved; this handle keeps the object; nothing borrows, by the caller.
+        // SAFETY: nothing has been sent since `reserve`; this handle keeps the object; the closures
+        // borrow nothing, as the caller says.
         let (receipt, is_awake) = unsafe { client.write::<T, K>(place, sent) };
         if is_awake {
             return S::taken(receipt);
         }
-        // SAFETY: just written.
+        // SAFETY: `write` has written the newest request at `at` and returned this receipt.
         unsafe { self.rouse::<K, S>(client, at, receipt) }
     }
 
@@ -109,19 +111,19 @@ impl<T> Trust<T> {
     /// Sends a request that finds no place at once.
     ///
     /// # Safety
-    /// As [`send`](Self::send).
+    /// The closures borrow nothing.
     #[cold]
     #[inline(never)]
     #[track_caller]
     unsafe fn send_slowly<K: Kind<T>, S: Sender>(&self, sent: K::Sent) -> S::Returned<K::Receipt> {
-        // SAFETY: this handle keeps the object; nothing borrows, by the caller.
+        // SAFETY: this handle keeps the object; the closures borrow nothing, as the caller says.
         match self.with_client(sent, |client, sent| unsafe {
             client.send_slowly::<T, K>(self.header(), sent, Patience::Wait)
         }) {
             Ok(Ok(receipt)) => S::taken(receipt),
             Ok(Err((refusal, _))) => S::refused(K::CALL, K::closure(), refusal),
             Err((why @ NoClient::Nested(_), sent)) if S::NESTS => {
-                // SAFETY: nothing borrows, by the caller.
+                // SAFETY: the caller says that the closures borrow nothing.
                 let nested = unsafe { K::nest(&self.handle, sent) };
                 match nested {
                     Ok(receipt) => S::taken(receipt),
@@ -133,10 +135,10 @@ impl<T> Trust<T> {
         }
     }
 
-    /// The trustee sleeps or has ended, and has to hear of the request just written at `at`.
+    /// Rouses the trustee, which sleeps or has ended, for the newest request, at `at`.
     ///
     /// # Safety
-    /// As [`Client::rouse_or_take_back`].
+    /// The same as for [`Client::rouse_or_take_back`].
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -146,31 +148,31 @@ impl<T> Trust<T> {
         at: Position,
         receipt: K::Receipt,
     ) -> S::Returned<K::Receipt> {
-        // SAFETY: the caller's duty, which is the same.
+        // SAFETY: the caller's newest request is of kind `K`, at `at`, with this receipt.
         match unsafe { client.rouse_or_take_back::<T, K>(at, receipt) } {
             Ok(receipt) => S::taken(receipt),
             Err((refusal, _)) => S::refused(K::CALL, K::closure(), refusal),
         }
     }
 
-    /// Sends a request, or gives it back where it cannot be taken now, or as `patience` says.
+    /// Sends a request. Gives it back if it cannot be taken now, or as `patience` says.
     ///
     /// # Safety
-    /// As [`send`](Self::send).
+    /// The closures borrow nothing.
     #[inline]
     pub(crate) unsafe fn try_send<K: Kind<T>>(
         &self,
         sent: K::Sent,
         patience: Patience,
     ) -> Result<K::Receipt, (NotTaken, K::Sent)> {
-        // SAFETY: this handle keeps the object; nothing borrows, by the caller.
+        // SAFETY: this handle keeps the object; the closures borrow nothing, as the caller says.
         match self.with_client(sent, |client, sent| unsafe {
             client.send::<T, K>(self.header(), sent, patience)
         }) {
             Ok(sent) => sent.map_err(|(refusal, sent)| (refusal.into(), sent)),
             Err((NoClient::Closed, sent)) => Err((NotTaken::Closed, sent)),
             Err((NoClient::Nested(_), sent)) => {
-                // SAFETY: nothing borrows, by the caller.
+                // SAFETY: the caller says that the closures borrow nothing.
                 let nested = unsafe { K::nest(&self.handle, sent) };
                 nested.map_err(|(why, sent)| (why.map_or(NotTaken::Nested, NotTaken::from), sent))
             }
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn requests_without_a_trustee_number_take_the_slow_path() {
         let trustees = Trustees::dedicated(1).start().expect("a thread");
-        // As if its address fitted no label.
+        // As if the object's address fitted no label.
         let t = trustees.entrust(0).without_a_trustee_number();
         let (seen, add) = (Rc::new(Cell::new(0)), |n: &mut u32| {
             *n += 1;

@@ -1,4 +1,4 @@
-//! Delegated objects as one of the ways of sharing.
+//! Sessions: delegated objects as one of the ways of sharing.
 
 use crate::client::apply_then::ApplyThen;
 use crate::client::{Client, Patience};
@@ -10,7 +10,7 @@ use corelay_sync::{Issue, Session, Shared};
 use std::any::type_name;
 use std::rc::Rc;
 
-/// A thread's session with a [`Trust`]: its channel, looked up once.
+/// A thread's session with a [`Trust`], which has looked up its channel once.
 ///
 /// ```
 /// use corelay_delegate::Trustees;
@@ -35,6 +35,8 @@ impl<T: 'static> Shared for Trust<T> {
     where
         Self: 'a;
 
+    /// Opens a session on this thread.
+    ///
     /// # Panics
     /// When the trustee has been shut down; inside a delegated closure.
     #[track_caller]
@@ -49,19 +51,19 @@ impl<T: 'static> Shared for Trust<T> {
 impl<T: 'static> Session for TrustSession<'_, T> {
     type Value = T;
 
-    /// As [`Trust::apply`].
+    /// Calls `f` and waits, like [`Trust::apply`].
     #[inline]
     #[track_caller]
     fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
         // A session may lie in a thread-local of a member, where a closure finds it.
         NoSwitch::refuse("Session::apply");
-        // SAFETY: the handle keeps the object; the call waits.
+        // SAFETY: the handle keeps the object, and the call waits, so borrows last.
         unwrap_answer(unsafe { self.client.call_here::<T, F, R>(self.trust.header(), f) })
     }
 }
 
 impl<T: 'static> Issue for TrustSession<'_, T> {
-    /// As [`Trust::apply_then`].
+    /// Sends `f`, like [`Trust::apply_then`].
     #[inline]
     #[track_caller]
     fn issue<R, F, C>(&mut self, f: F, then: C)
@@ -72,7 +74,8 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     {
         let object = self.trust.header();
         NoSwitch::refuse("Session::issue");
-        // SAFETY: the handle keeps the object; nothing borrows.
+        // SAFETY: the handle keeps the object; the bounds are `'static`, so the closures borrow
+        // nothing.
         let result = unsafe {
             self.client
                 .send::<T, ApplyThen<F, R, C>>(object, (f, then), Patience::Wait)
@@ -82,6 +85,8 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         }
     }
 
+    /// Takes the answers that have come and runs their callbacks.
+    ///
     /// # Panics
     /// Inside a callback.
     #[track_caller]
@@ -92,6 +97,8 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         self.client.thread.raise_held();
     }
 
+    /// Waits until the thread's requests to this trustee are done and their callbacks have run.
+    ///
     /// # Panics
     /// Inside a callback.
     #[track_caller]
@@ -114,7 +121,7 @@ impl<T> TrustSession<'_, T> {
 }
 
 impl<T> Drop for TrustSession<'_, T> {
-    /// A session may outlive its thread's own hold on the client; the last one finishes.
+    /// Finishes the client if this is its last reference: a session may outlive the thread's own.
     fn drop(&mut self) {
         if Rc::strong_count(&self.client) > 1 {
             return;

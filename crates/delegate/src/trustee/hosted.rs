@@ -1,19 +1,21 @@
 //! The loop of a trustee beside which launched closures run, as coroutines of its thread.
 //!
-//! As [`Trustee::run`]'s own, but for turns: a pass, then those coroutines that are ready, then what
-//! closures that have ended have left. Whoever makes a coroutine ready wakes it, too.
+//! It is [`Trustee::run`]'s own loop with turns: a pass, then the coroutines that are ready, then
+//! the work that ended closures have left. A thread that makes a coroutine ready also wakes the
+//! trustee.
 //!
-//! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
-//! before the trustee closed, and is found only then, opens it again:
+//! **It ends** when it has been asked to and no closure runs any more. If it finds a launch only
+//! then, accepted before the trustee closed, it opens again:
 //!
 //! ```text
 //!          ┌─────── a closure runs ───────┐
 //!          ▼                              │
 //!   AWAKE, asked to ── none runs ──► CLOSING ── none runs ──► CLOSED ──► GONE
 //! ```
-//! While it is CLOSING its state is going to change whatever others do: it runs closures that were
-//! accepted, which do not wait, and of what they ask for it sends nothing that it would have to wait
-//! for. So another trustee may wait for that, unless it has closed itself: see `nested`.
+//! While the trustee is CLOSING its state is going to change whatever other threads do: it runs
+//! accepted closures, which do not wait, and sends none of their requests that it would have to
+//! wait for. So another trustee may wait for that, unless it has closed itself: see
+//! `client::nested`.
 
 use super::Trustee;
 use crate::client::nested;
@@ -29,8 +31,8 @@ use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, Sleeper};
 use std::rc::Rc;
 
-/// Passes between two looks for coroutines while no launch is in progress: such may run that
-/// launched closures have left behind.
+/// Passes between two looks for coroutines while no launch is in progress. Ended closures may have
+/// left some behind.
 const TURN_EVERY: u64 = 64;
 
 impl Trustee {
@@ -43,7 +45,7 @@ impl Trustee {
             if !self.serving.holds.is_busy() {
                 break;
             }
-            // It takes requests again: closures run that may ask for something.
+            // The trustee takes requests again, since closures run that may make some.
             self.decide(awake());
             self.send_nested();
         }
@@ -74,8 +76,8 @@ impl Trustee {
         }
     }
 
-    /// Lets those go on that wait and need not any more, and runs those that are ready; then what
-    /// closures have left that have ended. True where there was something.
+    /// Wakes the coroutines whose waits are over, runs those that are ready, and then does the work
+    /// that ended closures have left. Returns whether there was something.
     fn give_turns(&mut self) -> bool {
         let serving = Rc::clone(&self.serving);
         if !serving.holds.is_busy() && !self.passes.is_multiple_of(TURN_EVERY) {
@@ -86,8 +88,8 @@ impl Trustee {
         woken | ran | self.refuse_circular() | self.settle()
     }
 
-    /// Refuses requests that wait here, in the place of a wait that would have closed a ring. True
-    /// where there was one.
+    /// Refuses requests that wait here, in the place of a wait that would have closed a ring.
+    /// Returns whether there was one.
     fn refuse_circular(&self) -> bool {
         if !self.shared.take_refusals() {
             return false;
@@ -99,13 +101,13 @@ impl Trustee {
         true
     }
 
-    /// True where a coroutine can go on, or has been refused. Those that need not wait any more are
-    /// made ready.
+    /// Whether a coroutine can go on, or has been refused. Makes coroutines ready whose waits are
+    /// over.
     pub(super) fn has_turns(&self) -> bool {
         self.serving.holds.wake() || self.refuse_circular() || turn(wait::has_ready)
     }
 
-    /// Runs what has been deferred for `object`, of those first that have waited longest.
+    /// Runs the requests deferred for `object`, in the order of how long their clients have waited.
     fn resume(&self, object: *mut Header) {
         let mut waiting: Vec<_> = self
             .lanes
@@ -118,9 +120,10 @@ impl Trustee {
         }
     }
 
-    /// The trustee is CLOSING no more.
+    /// Ends CLOSING with the new state.
     fn decide(&self, state: u32) {
-        // Relaxed: whoever has seen CLOSING looks at the state again. An exchange, as in `Shared::doze`.
+        // Relaxed: a thread that has seen CLOSING looks at the state again. An exchange, as in
+        // `Shared::doze`.
         self.shared.state.word().swap(state, Ordering::Relaxed);
         self.shared.state.wake_all();
         self.serving.is_closing.set(false);

@@ -1,27 +1,28 @@
-//! How a trustee that finds nothing goes on: polls, looks at every head now and then, and sleeps
-//! when its budget is used up.
+//! The steps of a trustee that finds nothing: it polls, looks at every head now and then, and
+//! sleeps when its budget is used up.
 
 use crate::trustee::{LOOK_AFTER, MODEL};
 use corelay_sync::Backoff;
 use corelay_sync::facade::{hint, thread};
 use std::time::{Duration, Instant};
 
-/// Since when, and how often in vain.
+/// How long a trustee has been idle, and how many polls have found nothing.
 #[derive(Default)]
 pub(super) struct Idle {
     polls: u32,
-    /// None inside: a model, where time is always up.
+    /// When it became idle. `None` inside: a model, in which time is always up.
     since: Option<Option<Instant>>,
 }
 
 impl Idle {
-    /// A pass has found something.
+    /// Ends the idle time: a pass has found something.
     #[inline(always)]
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// A pass over `lanes` has found nothing. True where it is time to look at the heads.
+    /// Notes that a pass over `lanes` has found nothing. Returns whether it is time to look at the
+    /// heads.
     #[inline(always)]
     pub(super) fn is_time_to_look(&mut self, lanes: usize) -> bool {
         self.polls += lanes.max(1) as u32;
@@ -33,8 +34,8 @@ impl Idle {
         true
     }
 
-    /// There is nothing at the heads either. True where the trustee has polled for `spin` and is
-    /// to sleep. One that `waits_for_others` yields until then.
+    /// Notes that there is nothing at the heads either. Returns whether the trustee has polled for
+    /// `spin` and is to sleep. A trustee that `waits_for_others` yields until then.
     pub(super) fn is_time_to_sleep(&mut self, spin: Duration, waits_for_others: bool) -> bool {
         let since = *self
             .since
@@ -45,7 +46,7 @@ impl Idle {
             return true;
         }
         if waits_for_others || Backoff::new().is_yielding() {
-            // Whoever answers us, or has work for us where there is one CPU, needs it.
+            // The thread that is to answer needs a CPU, and so does a client if there is only one.
             thread::yield_now();
         }
         false

@@ -1,5 +1,5 @@
-//! What a [recording](corelay_sync::trace) learns of a trustee: when it begins and ends, and each
-//! pass that finds something. Of clients: [`channel::mark`](crate::wire).
+//! The events of a trustee in a [recording](corelay_sync::trace): its beginning and end, and each
+//! pass that finds something. The events of clients are in `client::mark`.
 
 use crate::context::serving::Serving;
 use crate::object::shared::Shared;
@@ -10,18 +10,18 @@ static ENDS: Mark = Mark::new("trustee ends").with_arg("requests");
 /// A look at the lanes that has found something to run.
 static PASS: Mark = Mark::new("pass").with_arg("requests");
 
-/// The trustee is about to serve. Its slot tells whom clients mean.
+/// Marks that the trustee is about to serve, with the number by which clients' events name it.
 pub(crate) fn begin(trustee: &Shared) {
     trace::instant(&BEGINS, u64::from(trustee.number.get()));
 }
 
-/// The trustee has served all.
+/// Marks that the trustee has served all.
 pub(crate) fn end(serving: &Serving) {
     trace::instant(&ENDS, serving.requests.get());
 }
 
-/// Runs `look`, which looks at lanes and says how much it has found there: for a recording a
-/// span, where that is something.
+/// Runs `look`, which looks at lanes and returns how much it has found there. Marks it as a span if
+/// that is something.
 pub(crate) fn pass(serving: &Serving, look: impl FnOnce() -> u32) -> u32 {
     let before = serving.requests.get();
     let mut span = trace::span(&PASS);

@@ -8,22 +8,21 @@
 //!
 //!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
 //! ```
-//! A [hosted](hosted) trustee is CLOSING before that, and perhaps AWAKE again.
+//! A [`hosted`] trustee is CLOSING before CLOSED, and perhaps AWAKE again.
 //!
-//! All trustees sleep in one way, in their thread's one sleeper: what their closures have asked of
-//! other trustees makes them clients too, whom answers wake. So do members of flat teams while
-//! their functions wait, and trustees beside whose loops closures run.
+//! All trustees sleep in one way, in their thread's one sleeper: requests of their closures to
+//! other trustees make them clients too, which answers wake. Members of flat teams sleep there too
+//! while their functions wait, and so do trustees beside whose loops closures run.
 //!
-//! **No request is stranded.** A client publishes, passes the light barrier and looks at
-//! the state; the trustee says DOZING (or CLOSED), passes the heavy barrier and looks at
-//! every head and at the inbox. One of the two sees the other: either the trustee finds
-//! the request, or the client finds a state other than AWAKE and rouses (or learns that
-//! it came too late, and takes its request back).
+//! **No request is stranded.** A client publishes, passes the light barrier and looks at the state;
+//! the trustee stores DOZING (or CLOSED), passes the heavy barrier and looks at every head and at
+//! the inbox. One of the two sees the other: either the trustee finds the request, or the client
+//! finds a state other than AWAKE and rouses (or learns that it came too late, and takes its
+//! request back).
 //!
 //! **No answer is missed.** A trustee that waits for another one looks, after the same barrier,
 //! whether there is something to reap or that one's tail has moved, as a thread does that waits in
-//! [`Client::wait_until`](crate::client::Client). What that look does not find wakes the
-//! sleeper.
+//! [`Client::wait_until`](crate::client::Client). Later answers wake the sleeper.
 
 mod hosted;
 mod idle;
@@ -53,13 +52,13 @@ use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::rc::Rc;
 
-/// Something that is done by a trustee's thread in place of its loop, given to it by its
-/// [seat](crate::object::seat). Gives the trustee back.
+/// Work that a trustee's thread does in place of its loop, given to it by its
+/// [thread](crate::object::thread). Gives the trustee back.
 pub(crate) type Work = Box<dyn FnOnce(Trustee) -> Trustee + Send>;
 
-/// Idle polls after which the heads are looked at. On the reference machine this keeps the
-/// line of a busy client's head with the client and still bounds the wait of a request
-/// that its client has not published to a few microseconds.
+/// Idle polls after which the heads are looked at. On the reference machine this leaves the line of
+/// a busy client's head with the client, and still bounds the wait of a request that its client has
+/// not published to a few microseconds.
 const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
 
 /// Passes with work after which the heads are looked at, however busy the trustee is.
@@ -79,7 +78,8 @@ pub(crate) struct Trustee {
     since_look: u32,
     work: Option<Work>,
     closing: bool,
-    /// A recording is under way, as of the last look at the heads: here, because each pass asks.
+    /// Whether a recording is under way, as of the last look at the heads. Kept here because each
+    /// pass asks.
     is_recorded: Cell<bool>,
 }
 
@@ -152,8 +152,9 @@ impl Trustee {
         &self.shared
     }
 
-    /// One look at every lane and at the inbox, and where that finds nothing and `heads` says
-    /// so, at every head; the number of things found. Of each client at most `batch` requests.
+    /// Looks once at every lane and at the inbox, and, if that finds nothing and `heads` is set, at
+    /// every head. Returns the number of things found. Runs at most `batch` requests of each
+    /// client.
     #[inline(always)]
     pub(crate) fn pass(&mut self, heads: bool, batch: u32) -> u32 {
         if self.is_recorded.get() {
@@ -180,7 +181,7 @@ impl Trustee {
         if ran == 0 && heads {
             ran = self.look_at_heads(batch);
         } else if ran > 0 {
-            // However busy others keep us, every head is looked at now and then.
+            // However busy other clients keep the trustee, every head is looked at now and then.
             self.since_look += 1;
             if self.since_look >= LOOK_WHEN_BUSY {
                 self.since_look = 0;
@@ -203,20 +204,20 @@ impl Trustee {
         u32::from(has_news)
     }
 
-    /// The member has found its doorbell rung.
+    /// Counts that the member has found its doorbell rung.
     pub(crate) fn count_ring(&mut self) {
         self.rings += 1;
     }
 
-    /// Sends what closures have asked for and what found no room then.
+    /// Sends the requests of closures that are queued.
     pub(crate) fn send_nested(&self) {
         if self.serving.nested.get() {
             nested::drain(&self.serving);
         }
     }
 
-    /// Looks after what closures have asked of other trustees. True where answers are still
-    /// to come, or room.
+    /// Takes the answers to requests of closures to other trustees, and sends more. Returns whether
+    /// answers, or room, are still to come.
     #[cold]
     fn serve_own_requests(&self) -> bool {
         nested::take_answers(&self.serving);
@@ -226,7 +227,7 @@ impl Trustee {
         nested::waits_for_others(&self.serving)
     }
 
-    /// Looks at every head; true where there is something.
+    /// Looks at every head. Returns whether there was something.
     fn look_again(&mut self) -> bool {
         let ran = marks::pass(&self.serving, || {
             self.look_at_heads(self.shared.settings.batch)
@@ -244,8 +245,8 @@ impl Trustee {
         ran
     }
 
-    /// Sleeps until there is work or, where the trustee waits for others, one of them has gone on,
-    /// unless that is found on the way: see [`Shared::doze`].
+    /// Sleeps until there is work or, if the trustee waits for others, one of them has gone on,
+    /// unless the last look finds that: see [`Shared::doze`].
     fn doze(&mut self, sleeper: &Sleeper, waits_for_others: bool) {
         let shared = Arc::clone(&self.shared);
         shared.doze(sleeper, || {
@@ -261,7 +262,7 @@ impl Trustee {
         });
     }
 
-    /// Takes the news; drops objects whose last handle has gone.
+    /// Reads the news, and drops objects whose last handle has gone.
     fn read_inbox(&mut self) {
         for node in self.shared.inbox.take() {
             self.read(node);
@@ -269,7 +270,7 @@ impl Trustee {
         if self.retired.borrow().is_empty() {
             return;
         }
-        // Every request accepted before a last handle went away was published before it
+        // Each request that was accepted before a last handle went was published before the object
         // was announced here: run them all, then drop.
         for lane in &self.lanes {
             lane.drain(&self.serving);
@@ -285,28 +286,28 @@ impl Trustee {
 
     /// Drops an object whose last handle has gone, and whose requests have run.
     fn drop_object(&mut self, header: *mut Header) {
-        // SAFETY: retired, not freed yet.
+        // SAFETY: the object is retired and not freed yet.
         let type_name = unsafe { &*header }.type_name();
         self.shared.roster.dismiss(type_name, header.addr());
         self.registry().dismiss(header);
         self.drop_value(header);
-        // SAFETY: no handle, no request, no registry knows it any more.
+        // SAFETY: no handle, no request and no registry knows the object any more.
         unsafe { Header::free(header) };
     }
 
     fn read(&mut self, node: *mut Node) {
-        // SAFETY: valid until we have taken it, which is now.
+        // SAFETY: the pusher keeps the node valid until the trustee has taken it, which is now.
         match unsafe { &*node }.news {
             News::Register => {
                 let channel = container(node, offset_of!(Channel, register));
-                // SAFETY: the count that `Client::connect` announced.
+                // SAFETY: `Client::connect` made this count and announced it once.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
                 let serving = Rc::clone(&self.serving);
                 self.lanes.push(Lane::new(channel, serving));
             }
             News::Detach => {
                 let channel = container(node, offset_of!(Channel, detach));
-                // SAFETY: the count that `Client::drop` announced.
+                // SAFETY: `Client::drop` made this count and announced it once.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
                 self.lanes
                     .retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
@@ -317,18 +318,22 @@ impl Trustee {
             }
             News::Close => self.closing = true,
             News::Work => {
-                let work = self.shared.thread.take().map(|work| work.downcast::<Work>());
+                let work = self
+                    .shared
+                    .thread
+                    .take()
+                    .map(|work| work.downcast::<Work>());
                 self.work = work.map(|work| *work.expect("the trustee's work"));
             }
         }
     }
 
-    /// Refuses from now on, as `state` says, and serves what was accepted.
+    /// Refuses from now on, by `state`, and serves everything that was accepted.
     fn refuse_and_drain(&mut self, state: u32) {
         // Relaxed: ordered by the barrier.
         self.shared.state.word().swap(state, Ordering::Relaxed);
-        // Pairs with the light barrier of every publication: what is not found below was
-        // not accepted, its client sees the state.
+        // Pairs with the light barrier of every publication: a request that is not found below was
+        // not accepted, since its client sees the state.
         barrier::heavy();
         self.read_inbox();
         for lane in &self.lanes {
@@ -336,13 +341,13 @@ impl Trustee {
         }
     }
 
-    /// Drops the values; everything accepted has been served.
+    /// Drops the values, since everything accepted has been served.
     fn close(&mut self) {
-        // What closures have asked for was accepted too.
+        // The requests of closures were accepted too.
         nested::send_last(&self.serving);
         self.serving.disown();
         self.shared.roster.close();
-        // Objects retired by what has just run are in the registry still: all alike.
+        // Objects that the last requests have retired are still in the registry, like all others.
         for header in std::mem::take(&mut self.registry().objects) {
             self.drop_value(header);
         }
@@ -350,13 +355,13 @@ impl Trustee {
             self.read(node);
         }
         for header in self.retired.take() {
-            // SAFETY: its value has been dropped above, and its last handle is gone.
+            // SAFETY: the value has been dropped above, and the last handle is gone.
             unsafe { Header::free(header) };
         }
         self.lanes.clear();
-        // SAFETY: ours alone, made for us.
+        // SAFETY: the registry was made for this trustee, and no request reaches it any more.
         unsafe { Header::drop_value(self.home.cast()) };
-        // SAFETY: as above.
+        // SAFETY: the value has been dropped, and only this trustee knows the registry.
         unsafe { Header::free(self.home.cast()) };
         self.publish_metrics();
         // Release: pairs with the Acquire of `wait_until_gone`; a client that waits for it
@@ -365,14 +370,14 @@ impl Trustee {
         self.shared.state.wake_all();
     }
 
-    /// An object for `value`, of this trustee.
+    /// Makes an object of `value`, owned by this trustee.
     pub(crate) fn adopt<T>(&mut self, value: T) -> Handle<T> {
         let shared = Arc::clone(&self.shared);
         self.registry().adopt(value, &shared)
     }
 
     fn registry(&mut self) -> &mut Registry {
-        // SAFETY: no closure runs now, so nobody else has a reference to it.
+        // SAFETY: no closure runs now, so nobody else has a reference to the registry.
         unsafe { Object::value(self.home) }
     }
 
@@ -397,7 +402,7 @@ impl Trustee {
     }
 }
 
-/// The address of what has `node` at `offset`.
+/// The address of the struct that has `node` at `offset`.
 fn container(node: *mut Node, offset: usize) -> *const u8 {
     node.cast::<u8>().cast_const().wrapping_sub(offset)
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// The largest window, and the largest batch.
 pub(crate) const MAX_WINDOW: usize = 1 << 16;
 
-/// Why trustees did not start.
+/// The reason for which trustees did not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
@@ -30,7 +30,7 @@ pub enum StartError {
     Pin {
         /// The CPU asked for.
         cpu: usize,
-        /// Why not.
+        /// The reason that the system gives.
         reason: String,
     },
     /// The system gave no thread.
@@ -66,7 +66,7 @@ impl std::error::Error for StartError {
     }
 }
 
-/// Starts `run` on a thread named `name`, pinned and with such a stack as `settings` say.
+/// Starts `run` on a thread named `name`, pinned and with a stack as `settings` say.
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub(crate) fn spawn(
     name: String,
@@ -110,7 +110,7 @@ pub(crate) fn spawn(
     }
 }
 
-/// The models neither name nor pin.
+/// Starts `run` on a thread. The models neither name nor pin it.
 #[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
 pub(crate) fn spawn(
     _name: String,
@@ -129,7 +129,8 @@ pub(crate) fn host(host: Host, stack: Option<usize>, run: impl FnOnce() + 'stati
         end.set(true);
     });
     host.run(body, stack);
-    // Whatever becomes of a panic there: see above.
+    // A host may swallow a panic. A trustee that unwound would leave requests unanswered that
+    // borrow from their callers.
     if !has_ended.get() {
         eprintln!("corelay: a trustee's host has not run it to its end");
         std::process::abort();

@@ -1,5 +1,5 @@
-//! The graph of launched closures that wait for each other, as plain data: [`circle`](super::circle)
-//! keeps the process's one.
+//! The graph of launched closures that wait for each other, as plain data. The [parent
+//! module](super) keeps the process's one.
 //!
 //! ```text
 //!   closure ── its call, deferred ───────────────────────────► who holds the object
@@ -15,25 +15,25 @@
 //! without a ring there is none. A request that its sender does not wait for is known here, by its
 //! place in the ring, and is no edge until the sender waits for the tail that stands there.
 //!
-//! **There is never a ring.** Edges come to be in three ways, which look for a ring through the node
-//! that they begin at, under the lock of `circle`: [`defer`](Graph::defer), [`wait`](Graph::wait) and
-//! [`block`](Graph::block). An object that changes hands takes the edges to it along to a launch that
-//! has just begun, and waits for nobody; its trustee's thread is not blocked, or no coroutine would
-//! have begun there.
+//! **There is never a ring.** Edges come to be in three ways, which look for a ring through the
+//! node that they begin at, under the parent module's lock: [`defer`](Graph::defer),
+//! [`wait`](Graph::wait) and [`block`](Graph::block). An object that changes hands takes the edges
+//! to it along to a launch that has just begun, and waits for nobody; its trustee's thread is not
+//! blocked, or no coroutine would have begun there.
 //!
 //! **None is found that is not there.** An edge ends before what it waits for is told to be over.
 
 use crate::wire::LaunchId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A request that has been deferred.
+/// The number of a deferred request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DeferredId(u64);
 
 /// An object, a channel or a trustee, by its address.
 pub(crate) type Address = usize;
 
-/// The place of a deferred request.
+/// The place where a deferred request lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestPlace {
     /// In the mail line: a call, for which its sender waits.
@@ -42,20 +42,20 @@ pub(crate) enum RequestPlace {
     Ring(Address, u64),
 }
 
-/// The wait of a closure.
+/// The reason for which a closure waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The channel's tail leaves that position.
+    /// The channel's tail is to leave that position.
     Tail(Address, u64),
-    /// The end of all closures that it has launched by that channel.
+    /// All closures that it has launched by that channel are to end.
     Launches(Address),
-    /// That launch has ended.
+    /// That launch is to end.
     Join(LaunchId),
-    /// That trustee has ended.
+    /// That trustee is to end.
     End(Address),
 }
 
-/// The remedy for a ring that a [`wait`](Graph::wait) closes.
+/// The way in which a [`wait`](Graph::wait) that closes a ring is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The wait itself, a join, is not to begin.
@@ -79,7 +79,7 @@ enum Edge {
 #[derive(Debug)]
 struct Request {
     object: Address,
-    /// The closure that has sent it, and the launch that it is.
+    /// The closure that has sent the request, and the launch that the request is.
     ends: [Option<LaunchId>; 2],
 }
 
@@ -92,23 +92,23 @@ struct Launch {
     children: BTreeSet<(Address, LaunchId)>,
     /// The object that it holds, or has held.
     holds: Option<Address>,
-    /// Nobody waits for it any more but for its trustee's end.
+    /// Whether the launch has ended: only waits for its trustee's end still wait for it.
     has_ended: bool,
-    /// Requests that it has sent.
+    /// Requests that the closure has sent.
     sent: BTreeMap<DeferredId, RequestPlace>,
-    /// The request that it is.
+    /// The number of the launch's own request while that is deferred.
     is_deferred: Option<DeferredId>,
     waits: Option<Wait>,
 }
 
-/// See the module's page.
+/// The graph that the module's page describes.
 #[derive(Debug)]
 pub(crate) struct Graph {
     last: u64,
     launches: BTreeMap<LaunchId, Launch>,
     holders: BTreeMap<Address, LaunchId>,
     requests: BTreeMap<DeferredId, Request>,
-    /// Trustees whose threads are blocked, by which closure.
+    /// Trustees whose threads are blocked, and the closures that block them.
     blocked: BTreeMap<Address, LaunchId>,
 }
 
@@ -128,7 +128,7 @@ impl Graph {
         self.last
     }
 
-    /// A new launch on the trustee `home`.
+    /// Adds a new launch on the trustee `home`.
     pub(crate) fn launch(
         &mut self,
         home: Address,
@@ -154,7 +154,7 @@ impl Graph {
         number
     }
 
-    /// `launch` begins, and holds `object`.
+    /// Begins `launch`, which holds `object`.
     pub(crate) fn hold(&mut self, launch: LaunchId, object: Address) {
         self.holders.insert(object, launch);
         if let Some(launch) = self.launches.get_mut(&launch) {
@@ -162,12 +162,13 @@ impl Graph {
         }
     }
 
-    /// Nobody holds `object` any more.
+    /// Ends the hold on `object`.
     pub(crate) fn release(&mut self, object: Address) {
         self.holders.remove(&object);
     }
 
-    /// `launch` has ended, or will not begin; its coroutine may go on for what it has sent.
+    /// Ends `launch`, or says that it will not begin. Its coroutine may go on for the requests that
+    /// it has sent.
     pub(crate) fn end(&mut self, launch: LaunchId) {
         let Some(ended) = self.launches.get_mut(&launch) else {
             return;
@@ -184,14 +185,14 @@ impl Graph {
         }
     }
 
-    /// The coroutine of `launch` has ended too.
+    /// Removes `launch`, whose coroutine has ended too.
     pub(crate) fn forget(&mut self, launch: LaunchId) {
         self.launches.remove(&launch);
     }
 
-    /// A request to `object`, which is held, waits at `place`: of the closure `sender`, the launch
-    /// `launch`, if it is of one or is one. The ring that it would close, if it does; it is to be
-    /// refused then.
+    /// Adds a request to the held `object`, which waits at `place`. `sender` is the closure that
+    /// has sent it, and `launch` the launch that it is, if any. Returns the objects of the ring
+    /// that it would close, if it does: the request is to be refused then.
     pub(crate) fn defer(
         &mut self,
         object: Address,
@@ -219,7 +220,7 @@ impl Graph {
         }
     }
 
-    /// A request that was deferred is run or refused.
+    /// Removes a deferred request that is run or refused.
     pub(crate) fn resume(&mut self, id: DeferredId) {
         let Some(Request { ends, .. }) = self.requests.remove(&id) else {
             return;
@@ -233,8 +234,8 @@ impl Graph {
         }
     }
 
-    /// `launch` begins to wait, and what is refused for it: with each the objects of the ring that it
-    /// would have been in. Where `None` is among them, nothing in that ring can be refused, and the
+    /// Begins a wait of `launch`. Returns the remedies for the rings that it closes, each with the
+    /// objects of its ring. If `None` is among them, nothing in that ring can be refused, and the
     /// wait has not begun.
     pub(crate) fn wait(
         &mut self,
@@ -248,8 +249,8 @@ impl Graph {
         self.break_rings(launch, matches!(wait, Wait::Join(_)))
     }
 
-    /// `launch` blocks the thread of its trustee while it waits: other launches there cannot go on.
-    /// As [`wait`](Self::wait).
+    /// Notes that `launch` blocks the thread of its trustee while it waits: other launches there
+    /// cannot go on. Returns remedies like [`wait`](Self::wait).
     pub(crate) fn block(&mut self, launch: LaunchId) -> Vec<(Option<Refused>, Vec<Address>)> {
         let Some(Launch { home, .. }) = self.launches.get(&launch) else {
             return Vec::new();
@@ -258,14 +259,14 @@ impl Graph {
         self.break_rings(launch, false)
     }
 
-    /// `launch` waits no more.
+    /// Ends the wait of `launch`.
     pub(crate) fn go_on(&mut self, launch: LaunchId) {
         if let Some(waiting) = self.launches.get_mut(&launch) {
             waiting.waits = None;
         }
     }
 
-    /// `launch` blocks no thread any more.
+    /// Notes that `launch` blocks no thread any more.
     pub(crate) fn unblock(&mut self, launch: LaunchId) {
         self.blocked.retain(|_, blocking| *blocking != launch);
     }
@@ -290,7 +291,7 @@ impl Graph {
                 };
                 Some((place, refused))
             });
-            // Named from the refused one on.
+            // The ring is named from the refused one on.
             ring.rotate_left(weakest.map_or(0, |(place, _)| place));
             let weakest = weakest.map(|(_, refused)| refused);
             refused.push((weakest, self.objects(&ring)));
@@ -306,7 +307,7 @@ impl Graph {
         refused
     }
 
-    /// The edges that begin at `launch`, and where they end.
+    /// Calls `each` with the edges that begin at `launch` and the launches that they end at.
     fn edges(&self, launch: LaunchId, mut each: impl FnMut(Edge, LaunchId)) {
         let Some(from) = self.launches.get(&launch) else {
             return;
@@ -354,12 +355,12 @@ impl Graph {
         }
     }
 
-    /// True where somebody may wait for it.
+    /// Whether a closure may wait for this launch.
     fn is_alive(&self, launch: LaunchId) -> bool {
         self.launches.get(&launch).is_some_and(|l| !l.has_ended)
     }
 
-    /// A ring through `launch`, from there on.
+    /// Finds a ring through `launch`, listed from there on.
     fn ring(&self, launch: LaunchId) -> Option<Vec<Step>> {
         let mut came_from: BTreeMap<LaunchId, Step> = BTreeMap::new();
         let mut to_do = vec![launch];
@@ -389,8 +390,8 @@ impl Graph {
         None
     }
 
-    /// Each object that is held on `trustee`, with what is held by whom its closure waits for, as far
-    /// as edges go: `None` of a launch that holds nothing.
+    /// Each object that is held on `trustee`, with the objects held by the launches that its
+    /// closure waits for, as far as edges go; `None` for a launch that holds nothing.
     pub(crate) fn held(&self, trustee: Address) -> Vec<(Address, Vec<Option<Address>>)> {
         let at_home = |launch| self.launches.get(launch).is_some_and(|l| l.home == trustee);
         let its = self.holders.iter().filter(|(_, launch)| at_home(launch));

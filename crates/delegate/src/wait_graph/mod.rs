@@ -1,16 +1,16 @@
-//! Who waits for whom: launched closures that would wait for each other in a ring.
+//! Launched closures that would wait for each other in a ring.
 //!
-//! The [graph](super::graph) of the process, under one lock, for launches are rare, and edges rarer;
-//! the names of objects; and how whoever is refused hears of it. A wait that would close a ring is
-//! refused in one of three ways:
+//! One [graph](graph::Graph) for the process is kept here, under one lock, since launches are rare
+//! and edges rarer; with it the names of objects, and the refusals to be delivered. A wait that
+//! would close a ring is refused in one of three ways:
 //!
-//! | what would wait last | is refused |
+//! | the last wait of the ring | what is refused |
 //! |---|---|
-//! | a request that is just being deferred | by its trustee, on the spot |
-//! | a [join](super::handle) | by its caller |
+//! | a request that is being deferred | that request, by its trustee, at once |
+//! | a [join](crate::LaunchHandle::join) | that join, by its caller |
 //! | a wait for answers, for room or for launches | the first request or join of the ring, which waits already |
 //!
-//! The last kind concerns another trustee or another closure: that is woken, and finds its refusal
+//! The last kind concerns another trustee or another closure, which is woken and finds its refusal
 //! here. A refused request is an edge no more, so the wait itself goes on.
 //!
 //! The lock is `std`'s: no atomic of ours is touched inside, so the models have nothing to
@@ -48,7 +48,7 @@ struct WaitGraph {
     graph: Graph,
     held: BTreeMap<Address, Held>,
     joins: BTreeMap<LaunchId, Join>,
-    /// Requests that their trustees have still to refuse.
+    /// Refusals that the requests' trustees have still to deliver.
     refused: BTreeMap<DeferredId, (Address, CircularWait)>,
 }
 
@@ -63,19 +63,20 @@ fn lock() -> MutexGuard<'static, WaitGraph> {
     WAIT_GRAPH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The address by which the graph knows something.
+/// The address by which the graph knows an object, a channel or a trustee.
 pub(crate) fn address<T>(of: *const T) -> Address {
     of.addr()
 }
 
-/// A new launch on `home`, by `parent` and its channel if a launched closure makes it.
+/// Adds a new launch on `home`, made by `parent` through its channel if a launched closure makes
+/// it.
 pub(crate) fn number(home: &Shared, parent: Option<(LaunchId, Address)>) -> LaunchId {
     lock().graph.launch(address(home), parent)
 }
 
-/// `launch` holds `object` from now on.
+/// Notes that `launch` holds `object` from now on.
 pub(crate) fn hold(launch: LaunchId, object: *mut Header) {
-    // SAFETY: a request on it runs, so it is alive.
+    // SAFETY: a request on the object runs, so its handle or its acceptance keeps it alive.
     let header = unsafe { &*object };
     let held = Held {
         name: describe(header),
@@ -86,27 +87,27 @@ pub(crate) fn hold(launch: LaunchId, object: *mut Header) {
     waits.graph.hold(launch, address(object));
 }
 
-/// Nobody holds `object` any more.
+/// Notes that nobody holds `object` any more.
 pub(crate) fn release(object: *mut Header) {
     let mut waits = lock();
     let held = waits.held.remove(&address(object));
     waits.graph.release(address(object));
     drop(waits);
-    // Perhaps the last count of its trustee.
+    // May hold the last count of its trustee, so it is dropped without the lock.
     drop(held);
 }
 
-/// `launch` has ended, or will not begin.
+/// Notes that `launch` has ended, or will not begin.
 pub(crate) fn end(launch: LaunchId) {
     lock().graph.end(launch);
 }
 
-/// The coroutine of `launch` ends.
+/// Notes that the coroutine of `launch` ends.
 pub(crate) fn forget(launch: LaunchId) {
     lock().graph.forget(launch);
 }
 
-/// A request to `object`, which is held, waits at `place`: see [`Graph::defer`].
+/// Notes that a request to the held `object` waits at `place`: see [`Graph::defer`].
 pub(crate) fn defer(
     object: *mut Header,
     place: RequestPlace,
@@ -118,35 +119,36 @@ pub(crate) fn defer(
     deferred.map_err(|objects| waits.name(&objects))
 }
 
-/// A request that was deferred is about to be run, or refused.
+/// Notes that a deferred request is about to be run or refused.
 pub(crate) fn resume(deferred: DeferredId) {
     let mut waits = lock();
     waits.graph.resume(deferred);
     waits.refused.remove(&deferred);
 }
 
-/// `launch` waits from now on, unless it would do so in a ring of which nothing can be refused.
+/// Notes that `launch` waits from now on. Fails if that closed a ring in which nothing can be
+/// refused.
 pub(crate) fn wait(launch: LaunchId, wait: Wait) -> Result<(), CircularWait> {
     let mut waits = lock();
     let refused = waits.graph.wait(launch, wait);
     refuse(waits, refused)
 }
 
-/// `launch` blocks its trustee's thread from now on, and launches there wait for it, unless that closed
-/// a ring of which nothing can be refused.
+/// Notes that `launch` blocks its trustee's thread from now on, so that launches there wait for it.
+/// Fails if that closed a ring in which nothing can be refused.
 pub(crate) fn block(launch: LaunchId) -> Result<(), CircularWait> {
     let mut waits = lock();
     let refused = waits.graph.block(launch);
     refuse(waits, refused)
 }
 
-/// `launch` blocks nobody any more.
+/// Notes that `launch` blocks its thread no more.
 pub(crate) fn unblock(launch: LaunchId) {
     lock().graph.unblock(launch);
 }
 
-/// `launch` joins another one from now on, unless that closed a ring. It is woken by `waker` where
-/// that is [refused](refusal_of_join) later.
+/// Notes that `launch` joins another one from now on. Fails if that closed a ring. `waker` is woken
+/// if the join is [refused](refusal_of_join) later.
 pub(crate) fn join(launch: LaunchId, other: LaunchId, waker: Waker) -> Result<(), CircularWait> {
     let mut waits = lock();
     let refusal = None;
@@ -159,12 +161,12 @@ pub(crate) fn join(launch: LaunchId, other: LaunchId, waker: Waker) -> Result<()
     joined
 }
 
-/// Why `launch` is to join no longer.
+/// Takes the reason for which `launch` is to join no longer, if there is one.
 pub(crate) fn refusal_of_join(launch: LaunchId) -> Option<CircularWait> {
     lock().joins.get_mut(&launch)?.refusal.take()
 }
 
-/// `launch` waits no more.
+/// Notes that `launch` waits no more.
 pub(crate) fn go_on(launch: LaunchId) {
     let mut waits = lock();
     waits.graph.go_on(launch);
@@ -173,8 +175,8 @@ pub(crate) fn go_on(launch: LaunchId) {
     drop(join);
 }
 
-/// The objects of `trustee` that are held, by their names, for reports; and of each what closures hold
-/// for which its own waits.
+/// The objects of `trustee` that are held, by their names, for reports. Each comes with the objects
+/// held by the closures that its own closure waits for.
 pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
     let waits = lock();
     let held = waits.graph.held(address(trustee)).into_iter();
@@ -189,7 +191,7 @@ pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
     held.collect()
 }
 
-/// The requests that wait on `trustee` and are to be refused.
+/// Takes the refusals of requests that wait on `trustee`.
 pub(crate) fn take_refused(trustee: &Shared) -> Vec<(DeferredId, CircularWait)> {
     let mut waits = lock();
     let mut its = Vec::new();
@@ -210,7 +212,7 @@ impl WaitGraph {
     }
 }
 
-/// Tells those that are refused; not under the lock.
+/// Delivers refusals, after it has released the lock.
 fn refuse(
     mut waits: MutexGuard<'_, WaitGraph>,
     refused: Vec<(Option<Refused>, Vec<Address>)>,
@@ -220,7 +222,7 @@ fn refuse(
         let ring = waits.name(&objects);
         match what {
             Some(Refused::Request(deferred, object)) => {
-                // DeferredId there, so it is held.
+                // The request was deferred because this object is held, so it is listed.
                 if let Some(held) = waits.held.get(&object) {
                     let trustee = Arc::clone(&held.trustee);
                     let of = address(ptr::from_ref::<Shared>(&trustee));

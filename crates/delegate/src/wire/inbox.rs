@@ -1,24 +1,24 @@
-//! News for a trustee: an intrusive stack that many push to and one takes whole.
+//! News for a trustee: an intrusive stack that many threads push to and the trustee takes whole.
 //!
-//! Channels announce themselves here, and objects whose last handle has gone away.
-//! Pushing never waits for anybody, fails or allocates: the node is part of what it
-//! announces. A closed inbox refuses, so that the pusher knows that nobody will come.
+//! A channel announces itself here, and so does an object whose last handle has gone. A push never
+//! waits, fails or allocates: the node is part of what it announces. A closed inbox refuses, so
+//! that the pusher knows that its node will not be taken.
 
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr;
 
-/// What a node announces, and so what it is a part of.
+/// The news that a node announces, and with it the struct that the node is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// `Channel::register`.
+    /// A new channel: `Channel::register`.
     Register,
-    /// `Channel::detach`.
+    /// A client that goes: `Channel::detach`.
     Detach,
-    /// `Header::node`.
+    /// An object without handles: `Header::node`.
     Retire,
-    /// `Shared::close`.
+    /// A shutdown: `Shared::close`.
     Close,
-    /// `Seat::work`.
+    /// Work for the trustee's thread: `TrusteeThread::work_node`.
     Work,
 }
 
@@ -37,12 +37,12 @@ impl Node {
     }
 }
 
-/// The stack.
+/// The stack of nodes.
 pub(crate) struct Inbox {
     first: AtomicPtr<Node>,
 }
 
-/// Stands in `first` once the inbox is closed. Never dereferenced.
+/// The value of `first` once the inbox is closed. Never dereferenced.
 const CLOSED: *mut Node = ptr::dangling_mut();
 
 impl Inbox {
@@ -52,12 +52,12 @@ impl Inbox {
         }
     }
 
-    /// Pushes `node`; false where the inbox is closed.
+    /// Pushes `node`. Returns false if the inbox is closed.
     ///
     /// # Safety
     /// `node` is in no inbox, and stays valid until the trustee has taken it.
     pub(crate) unsafe fn push(&self, node: *const Node) -> bool {
-        // Relaxed: the exchange below decides.
+        // Relaxed: the exchange in the loop decides.
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             if first == CLOSED {
@@ -83,7 +83,7 @@ impl Inbox {
         }
     }
 
-    /// True where there is something to take. A hint.
+    /// Whether there is something to take. A hint.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         // Relaxed: `take` acquires.
@@ -115,9 +115,10 @@ impl Taken {
         );
         let mut oldest = ptr::null_mut();
         while let Some(node) = ptr::NonNull::new(newest) {
-            // SAFETY: a pushed node is valid until we are done with it.
+            // SAFETY: the pusher keeps a node valid until the trustee is done with it, which takes
+            // it here.
             let next = unsafe { &(*node.as_ptr()).next };
-            // Relaxed: acquired by the swap that took the chain; ours alone now.
+            // Relaxed: acquired by the swap that took the chain, which the trustee alone has now.
             newest = next.load(Ordering::Relaxed);
             next.store(oldest, Ordering::Relaxed);
             oldest = node.as_ptr();
@@ -131,9 +132,10 @@ impl Iterator for Taken {
 
     fn next(&mut self) -> Option<*mut Node> {
         let node = ptr::NonNull::new(self.0)?.as_ptr();
-        // SAFETY: valid until handed out; the link is read before that.
+        // SAFETY: the pusher keeps the node valid until it is handed out, and this reads the link
+        // before.
         let next = unsafe { &(*node).next };
-        // Relaxed: ours alone since it was taken.
+        // Relaxed: the trustee alone has the chain since it took it.
         self.0 = next.load(Ordering::Relaxed);
         Some(node)
     }

@@ -21,9 +21,9 @@
 //! heads too (the *live tail*), so that no accepted request waits for its client. The
 //! trustee writes results into the answer ring and then advances *tail* once per batch.
 //!
-//! **A mail call** travels in the mail line itself and is answered there: one line goes
-//! to and fro. Its mail word publishes everything the client has in the ring, so it runs
-//! behind it.
+//! **A mail call** travels in the mail line itself and is answered there: one line goes to and fro.
+//! Its mail word publishes everything that the client has in the ring, and the call runs after
+//! that.
 //!
 //! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
 
@@ -49,12 +49,12 @@ pub(crate) struct LaunchId(pub(crate) u64);
 /// Words of a mail call that travel in the mail line.
 pub(crate) const MAIL_WORDS: usize = 4;
 
-/// The line that a mail call travels in, and whose first word the trustee polls.
+/// The line that a mail call travels in. The trustee polls its first word.
 #[repr(C, align(64))]
 pub(crate) struct MailLine {
     /// [`Mail`](word::Mail), written by the client.
     pub(crate) word: AtomicU64,
-    /// The mail that the last mail call came with, written by the trustee.
+    /// The mail that the last executed mail call came with, written by the trustee.
     pub(crate) done: AtomicU64,
     /// Vtable, object, [`MAIL_WORDS`] of captures; then results or a fault.
     pub(crate) call: UnsafeCell<[u64; 2 + MAIL_WORDS]>,
@@ -62,52 +62,53 @@ pub(crate) struct MailLine {
     pub(crate) shadow: Shadow,
 }
 
-// The checkers' atomics and cells are larger; where lines are counted they are not.
+// The checkers' atomics and cells are larger. Those of builds that count lines are not.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 const _: () = assert!(size_of::<MailLine>() == 64);
 
-/// Written by the trustee, once per batch.
+/// The words that the trustee writes once per batch.
 pub(crate) struct TailLine {
-    /// [`Position`](word::Position) up to which requests have been executed.
+    /// The [`Position`](word::Position) up to which requests have been executed.
     pub(crate) position: AtomicU64,
-    /// Advanced before `position` for every request that faulted.
+    /// The number of requests that faulted. Advanced before `position`.
     pub(crate) faults: AtomicU32,
 }
 
-/// What client and trustee share.
+/// The memory that a client and a trustee share.
 pub(crate) struct Channel {
     pub(crate) mail: CachePadded<MailLine>,
     /// [`Position`](word::Position) of the next request, written by the client.
     pub(crate) head: CachePadded<AtomicU64>,
     pub(crate) tail: CachePadded<TailLine>,
-    /// Where the client sleeps.
+    /// The sleeper of the client's thread.
     pub(crate) sleeper: std::sync::Arc<Sleeper>,
     /// Faults of posts and callbacks, until the client's next barrier takes them.
     pub(crate) faults: Mutex<Faults>,
-    /// The rings that the channel begins with. A client that has never asked for anything
-    /// may have freed them before its trustee reads this: followed only to serve a request.
+    /// The rings that the channel begins with. A client that has never made a request may have
+    /// freed them before its trustee reads this, so the pointer is followed only to serve a
+    /// request.
     pub(crate) first: *const Rings,
-    /// The two of them.
+    /// The two halves of `first`.
     pub(crate) first_requests: View,
     pub(crate) first_answers: View,
     /// Announces the channel to its trustee.
     pub(crate) register: Node,
-    /// Takes leave of the trustee.
+    /// Announces to the trustee that the client goes.
     pub(crate) detach: Node,
     /// Launches of the client that have ended.
     pub(crate) launches: AtomicU64,
-    /// The launched closure that is the client.
+    /// The launch of the client, if the client is a launched closure.
     pub(crate) launch: Option<LaunchId>,
 }
 
-// SAFETY: `first` is only read by the trustee after registration; who may touch which
-// word, and when, is the protocol described above.
+// SAFETY: only the trustee follows `first`, and only after registration. The protocol in the
+// module's page says who may touch which word, and when.
 unsafe impl Send for Channel {}
-// SAFETY: as above.
+// SAFETY: as for `Send`; each shared word is an atomic or has one owner at a time by the protocol.
 unsafe impl Sync for Channel {}
 
 impl Channel {
-    /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
+    /// Makes a channel whose rings begin at `origin`. Tests begin shortly before the wrap.
     pub(crate) fn new(
         first: *const Rings,
         [first_requests, first_answers]: [View; 2],
@@ -146,17 +147,17 @@ impl Channel {
         word::Mail(self.mail.done.load(Ordering::Acquire))
     }
 
-    /// Asks for the mail line to write it, where the one who looks at it will.
+    /// Fetches the mail line for writing, since the thread that looks at it is going to write it.
     #[inline(always)]
     pub(crate) fn prefetch_mail(&self) {
         prefetch_write(&raw const self.mail.word);
     }
 
-    /// Requests that are accepted and not executed. A figure for reports: both sides go on
-    /// meanwhile.
+    /// The number of requests that are accepted and not executed. A figure for reports: both sides
+    /// go on meanwhile.
     pub(crate) fn queued(&self) -> u32 {
-        // Relaxed, all of them: nothing is handed over. What was read at different moments
-        // may not fit together, and then counts as nothing.
+        // Relaxed, all of them: nothing is handed over. Values read at different moments may not
+        // fit together, and then count as nothing.
         let tail = word::Position(self.tail.position.load(Ordering::Relaxed));
         let head = word::Position(self.head.load(Ordering::Relaxed));
         let in_ring = head.count().wrapping_sub(tail.count()).cast_signed();
@@ -165,7 +166,7 @@ impl Channel {
         in_ring.max(0).cast_unsigned() + u32::from(mail.call_differs(done))
     }
 
-    /// Keeps the payload of a request that nobody waits for and that went wrong, if it `is_first` or the
+    /// Keeps the payload of a failed request without a waiting caller, if it `is_first` or the
     /// earliest so far. Returns the payload that is not kept, for the caller to discard.
     #[must_use]
     pub(crate) fn keep_fault(
@@ -177,11 +178,11 @@ impl Channel {
         faults.add(payload, is_first)
     }
 
-    /// One of the client's launches has ended.
+    /// Counts a launch of the client that has ended.
     pub(crate) fn end_launch(&self) {
-        // Release: pairs with the Acquire of `Client::has_launches`; what the closure did comes
-        // before. An addition: coroutines of the trustee's thread and a client that takes its
-        // request back do it.
+        // Release: pairs with the Acquire of `Client::has_launches`; publishes what the closure
+        // did. An addition, since both coroutines of the trustee's thread and a client that takes
+        // its request back make it.
         self.launches.fetch_add(1, Ordering::Release);
         self.sleeper.wake_if_asleep();
     }

@@ -3,32 +3,32 @@
 use corelay_sync::facade::Shadow;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Longest request kept in the ring itself: a label and 25 words of captures (200 B).
-/// Longer or over-aligned captures are boxed. On the reference machine a boxed 80-byte
-/// capture costs several times an inline one, since it is freed on another thread.
+/// Words of the longest captures kept in the ring itself: with its label a request takes 208 B.
+/// Longer or over-aligned captures are boxed. On the reference machine a boxed 80-byte capture
+/// costs several times an inline one, since another thread frees it.
 pub(crate) const MAX_CAPTURE_WORDS: usize = 25;
 
-/// Longest callback kept in the client's callback ring. Longer ones are boxed.
+/// Words of the longest callback kept in the client's callback queue. Longer ones are boxed.
 pub(crate) const MAX_CALLBACK_WORDS: usize = 16;
 
-/// Longest answer kept in the ring itself, in words. Longer ones are boxed.
+/// Words of the longest answer kept in the ring itself. Longer ones are boxed.
 pub(crate) const MAX_ANSWER_WORDS: usize = 8;
 
-/// Words behind the end of a ring, so that a record that begins before the end never
-/// has to be split: the units it covers at the beginning of the next lap stay unused.
+/// Words after the end of a ring, so that a record that begins before the end never has to be
+/// split. The units that it covers at the beginning of the next lap stay unused.
 const SLACK: usize = 1 + MAX_CAPTURE_WORDS;
 
-/// Units that are never given to ordinary requests: the jump into a larger ring takes
-/// [`GROWTH_UNITS`], and the carry of [`Position`](super::word::Position) one.
+/// Units that are never given to ordinary requests: the record that moves both sides to a larger
+/// ring takes [`GROWTH_UNITS`], and the carry of [`Position`](super::word::Position) takes one.
 pub(crate) const SPARE: usize = GROWTH_UNITS + 1;
 
-/// Units of a jump record.
+/// Units of the record that moves both sides to a larger ring.
 pub(crate) const GROWTH_UNITS: usize = 2;
 
 /// Units of the first ring. With it a channel takes less than 4 KiB.
 pub(crate) const FIRST_UNITS: usize = if corelay_sync::facade::MODEL { 16 } else { 64 };
 
-/// A ring as its user keeps it: where it begins, and its size less one.
+/// A ring as its user keeps it: its address, and its size less one.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     base: *mut u64,
@@ -36,10 +36,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Where the record at `cursor` lies.
+    /// The address of the record at `cursor`.
     #[inline(always)]
     pub(crate) fn at(self, cursor: u32) -> *mut u64 {
-        // SAFETY: masked by the ring's size, so inside its allocation.
+        // SAFETY: the mask keeps the offset below the ring's size, so inside its allocation.
         unsafe { self.base.add((cursor & self.mask) as usize) }
     }
 
@@ -62,10 +62,10 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    /// `units` must be a power of two.
+    /// Allocates rings of `units` each, a power of two.
     ///
-    /// Called by the client, on whose memory node they are to lie. A page lies where it is
-    /// first touched: requests are written by the client anyway, answers are not.
+    /// The client calls this, on whose memory node they are to lie. A page lies where it is first
+    /// touched: requests are written by the client anyway, answers are not.
     pub(crate) fn new(units: usize) -> Box<Self> {
         let answers = allocate(units);
         touch(answers);
@@ -94,9 +94,11 @@ impl Rings {
 
 impl Drop for Rings {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new`; nobody uses the rings any more.
+        // SAFETY: `new` has allocated it, and the owner drops the rings when neither side uses them
+        // any more.
         unsafe { free(self.requests) };
-        // SAFETY: as above.
+        // SAFETY: `new` has allocated it, and the owner drops the rings when neither side uses them
+        // any more.
         unsafe { free(self.answers) };
     }
 }
@@ -106,16 +108,16 @@ fn layout(units: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a ring is far smaller than the address space")
 }
 
-/// What a ring takes.
+/// Bytes of a ring of so many units, with its slack.
 pub(crate) fn bytes(units: usize) -> usize {
     layout(units).size()
 }
 
-/// Memory for a ring, with the slack behind it. `units` must be a power of two.
+/// Allocates memory for a ring of `units`, a power of two, and its slack.
 pub(super) fn allocate(units: usize) -> View {
     assert!(units.is_power_of_two() && units < 1 << 30);
     let layout = layout(units);
-    // SAFETY: the layout is not empty.
+    // SAFETY: the layout has `SLACK` words at least, so it is not empty.
     let memory = unsafe { alloc(layout) };
     if memory.is_null() {
         handle_alloc_error(layout);
@@ -126,25 +128,27 @@ pub(super) fn allocate(units: usize) -> View {
     }
 }
 
-/// Has the pages of a new ring lie on the calling thread's memory node. The trustee, which
-/// would touch them first, is spared their page faults as well.
+/// Touches the pages of a new ring, so that they lie on the calling thread's memory node. The
+/// trustee, which would touch them first, is spared their page faults as well.
 fn touch(ring: View) {
-    /// Of the smallest pages.
+    /// Units in a page of the smallest size.
     const UNITS_PER_PAGE: usize = 4096 / 8;
     let last = ring.units() as usize + SLACK - 1;
-    // A ring begins somewhere in a page, so its last one may be left over.
+    // A ring begins somewhere in a page, so the loop may leave its last page out.
     for unit in (0..last).step_by(UNITS_PER_PAGE).chain([last]) {
-        // SAFETY: inside its allocation, see `layout`.
+        // SAFETY: `unit` is at most `last`, the last word of the ring's allocation.
         let place = unsafe { ring.base.add(unit) };
-        // SAFETY: as above; nobody else knows the ring yet.
+        // SAFETY: inside the allocation, and only the caller of `new` knows the ring yet.
         unsafe { place.write(0) };
     }
 }
 
+/// Frees a ring.
+///
 /// # Safety
 /// `ring` is from `allocate`, and nobody uses it any more.
 pub(super) unsafe fn free(ring: View) {
-    // SAFETY: the layout it was allocated with.
+    // SAFETY: `allocate` made the memory with the same layout, and the caller is its last user.
     unsafe { dealloc(ring.base.cast(), layout(ring.units() as usize)) };
 }
 
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
     use corelay_topology::node_of;
 
-    /// More than an allocator keeps: its pages are new.
+    /// More units than an allocator keeps, so that their pages are new.
     const UNITS: usize = 1 << 23;
 
     #[test]
@@ -162,10 +166,10 @@ mod tests {
         let rings = Rings::new(UNITS);
         for unit in [0, UNITS / 2 + 77, UNITS - 1] {
             let page = rings.answers.at(unit as u32);
-            // Its pages are there; where the kernel does not tell, nothing is.
+            // The pages are there. If the kernel does not tell, it does not tell of `here` either.
             assert_eq!(node_of(page).is_some(), node_of(&here).is_some());
         }
-        // Requests are written by the client, whenever that is.
+        // The client writes requests, whenever that is.
         assert_eq!(node_of(rings.requests.at(UNITS as u32 / 2)), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The packed words of the channel.
 
-/// Where a side stands in a ring: 8-byte units in the upper half, requests in the lower.
+/// A side's place in a ring: 8-byte units in the upper half, requests in the lower.
 ///
 /// ```text
 /// 63            32 31             0
@@ -14,12 +14,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position(pub(crate) u64);
 
-/// What one request of `units` adds to a [`Position`].
+/// The amount that a request of `units` adds to a [`Position`].
 pub(crate) const fn step(units: usize) -> u64 {
     ((units as u64) << 32) | 1
 }
 
-/// What a jump of `units` adds: room, but no request.
+/// The amount that a ring's growth of `units` adds: room, but no request.
 pub(crate) const fn growth_step(units: usize) -> u64 {
     (units as u64) << 32
 }
@@ -42,29 +42,29 @@ impl Position {
         self.0 as u32
     }
 
-    /// True where the cursor or the count lies behind that of `limit`, by one subtraction: a half
-    /// that does leaves its sign bit. Where the lower half borrows from the upper, because
-    /// counts wrap between the two, a unit is lost.
+    /// Whether the cursor or the count lies past that of `limit`. One subtraction finds out: a half
+    /// that does leaves its sign bit. If the lower half borrows from the upper, because counts wrap
+    /// between the two, a unit is lost.
     #[inline(always)]
     pub(crate) const fn exceeds(self, limit: Self) -> bool {
         limit.0.wrapping_sub(self.0) & 0x8000_0000_8000_0000 != 0
     }
 
-    /// The position behind a request of `step`.
+    /// The position after a request of `step`.
     #[inline(always)]
     pub(crate) const fn after(self, step: u64) -> Self {
         Self(self.0.wrapping_add(step))
     }
 }
 
-/// True where `a` lies behind `b` in a wrapping order (their distance is below 2^31).
+/// Whether `a` lies past `b` in a wrapping order. Their distance is below 2^31.
 #[inline(always)]
 pub(crate) const fn is_past(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-/// The word a trustee polls: the ring is published up to `cursor`, and behind it waits
-/// the mail call number `call`.
+/// The word a trustee polls: the ring is published up to `cursor`, and after it waits the mail call
+/// number `call`.
 ///
 /// ```text
 /// 63            32 31           1   0
@@ -89,43 +89,43 @@ impl Mail {
         (self.0 >> 32) as u32
     }
 
-    /// True where the two words speak of different mail calls.
+    /// Whether the two words speak of different mail calls.
     #[inline(always)]
     pub(crate) const fn call_differs(self, other: Self) -> bool {
         (self.0 ^ other.0) & Self::CALLS != 0
     }
 
-    /// The ring is published up to `cursor`; the mail call stays what it was.
+    /// The mail with the ring published up to `cursor` and the same mail call.
     #[inline(always)]
     pub(crate) const fn with_cursor(self, cursor: u32) -> Self {
         Self(((cursor as u64) << 32) | (self.0 & Self::CALLS))
     }
 
-    /// The ring is published up to `cursor`, and a new mail call waits behind it.
+    /// The mail with the ring published up to `cursor` and a new mail call after it.
     #[inline(always)]
     pub(crate) const fn with_next_call(self, cursor: u32) -> Self {
         Self(((cursor as u64) << 32) | ((self.0.wrapping_add(2)) & Self::CALLS))
     }
 
-    /// The mail call is taken back.
+    /// The mail with its call taken back.
     #[inline(always)]
     pub(crate) const fn with_previous_call(self) -> Self {
         Self(self.0 & !Self::CALLS | self.0.wrapping_sub(2) & Self::CALLS)
     }
 
-    /// As an answer: the mail call faulted.
+    /// This mail as an answer that says that the mail call faulted.
     #[inline(always)]
     pub(crate) const fn faulted(self) -> Self {
         Self(self.0 | Self::FAULT)
     }
 
-    /// As an answer: did it fault?
+    /// Whether this answer says that the mail call faulted.
     #[inline(always)]
     pub(crate) const fn is_fault(self) -> bool {
         self.0 & Self::FAULT != 0
     }
 
-    /// As an answer: is it one to `mail`, faulted or not?
+    /// Whether this is an answer to `mail`, faulted or not.
     #[inline(always)]
     pub(crate) const fn answers(self, mail: Self) -> bool {
         self.0 & !Self::FAULT == mail.0
@@ -162,7 +162,7 @@ mod tests {
             };
             let (next, end) = (limit(ahead, count), limit(units, requests));
             let is_behind = ahead > units || count > requests;
-            // Where the counts wrap, the last unit may be lost.
+            // If the counts wrap, the last unit may be lost.
             let wraps = Position(at).count() > end.count();
             prop_assert!(next.exceeds(end) == is_behind || wraps && ahead == units);
         }

@@ -1,4 +1,4 @@
-//! The graph against one that looks at all paths.
+//! Compares the graph with a model that looks at all paths.
 
 use crate::wait_graph::graph::*;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ struct Sent {
     launch: Option<usize>,
 }
 
-/// Lists, and nothing that is kept from one operation to the next.
+/// The model: lists, and nothing that is kept from one operation to the next.
 #[derive(Default)]
 struct World {
     launches: Vec<Known>,
@@ -85,7 +85,7 @@ impl World {
         by_request || by_wait || from != to && self.blocked[start.home] == Some(to)
     }
 
-    /// By all paths.
+    /// Whether any launch reaches itself, by all paths.
     fn has_ring(&self) -> bool {
         let n = self.launches.len();
         let mut reaches = [[false; MAX_LAUNCHES]; MAX_LAUNCHES];
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-/// Does something, if it may happen now. The numbers choose.
+/// Makes one random step if it may happen now. The numbers choose.
 fn step(graph: &mut Graph, world: &mut World, [what, a, b, c]: [u8; 4]) {
     let (a, b, c) = (usize::from(a), usize::from(b), usize::from(c));
     let n = world.launches.len();
@@ -266,8 +266,8 @@ fn wait(graph: &mut Graph, world: &mut World, [launch, b, c]: [usize; 3]) {
     apply(world, launch, &refused);
 }
 
-/// `launch` waits: what has been refused for it was in a ring, one after the other, and no ring is
-/// left.
+/// Applies refusals after `launch` has begun to wait: each resolved a ring, one after the other,
+/// and no ring is left.
 fn apply(world: &mut World, launch: usize, refused: &[(Option<Refused>, Vec<Address>)]) {
     for (what, objects) in refused {
         assert!(world.has_ring());
@@ -298,7 +298,7 @@ fn apply(world: &mut World, launch: usize, refused: &[(Option<Refused>, Vec<Addr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// A ring is found where there is one, and nowhere else; none is left.
+    /// The graph finds a ring exactly if there is one, and leaves none.
     #[test]
     fn rings_are_found_where_they_are(steps: Vec<[u8; 4]>) {
         let (mut graph, mut world) = (Graph::new(), World::default());
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-/// Long runs, so that everything meets everything.
+/// Long runs, so that all kinds of steps meet.
 #[test]
 fn rings_are_found_where_they_are_in_long_runs() {
     let mut random = 1u64;

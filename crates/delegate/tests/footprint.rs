@@ -1,4 +1,4 @@
-//! What the footprint says a channel takes is what it takes: the bytes in use are counted.
+//! The footprint of a channel is the memory that it takes: the bytes in use are counted.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// vector of lanes, which has room for several.
 const AROUND: i64 = 1_500;
 
-/// Bytes that a client takes which asks until it may not, at a trustee that stands still, once
-/// it has its answers: the rings that it grew out of are gone then.
+/// The bytes of a client that makes as many requests as it may, to a trustee that stands still,
+/// once it has its answers. The rings that it grew out of are gone then.
 fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + Sync) -> i64 {
     let trustees = Trustees::dedicated(1).window(window).ring_bytes(ring_bytes);
     let trustees = trustees.start().unwrap();
@@ -31,7 +31,7 @@ fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + S
                 begun.store(true, Ordering::Release);
                 wait(&is_asked);
             });
-            // It keeps its channel as long.
+            // The thread keeps its channel as long.
             wait(&is_counted);
         });
         wait(&begun);
@@ -50,7 +50,7 @@ fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + S
 }
 
 #[test]
-fn a_channel_takes_what_its_footprint_says() {
+fn a_channel_takes_as_much_as_its_footprint_says() {
     let near = |what: &str, taken: i64, said: Footprint| {
         let said = said.total() as i64;
         let more = taken - said;

@@ -1,4 +1,4 @@
-//! Nothing is left behind: the bytes in use are counted over thousands of rounds.
+//! Rounds leave nothing behind: the bytes in use are counted over thousands of them.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::thread;
 
-/// What a scenario may keep for good, however many rounds it goes: a table that has grown, a
+/// Bytes that a scenario may keep for good, however many rounds it goes: a table that has grown, a
 /// vector's spare room. One leaked channel is more.
 const SLACK: i64 = 3_000;
 
@@ -33,8 +33,8 @@ fn quietly(f: impl FnOnce()) {
 }
 
 #[test]
-fn nothing_is_left_behind() {
-    // Panics are part of it; their texts are not, nor what a backtrace keeps.
+fn rounds_leave_no_memory_in_use() {
+    // Panics are part of it; their texts are not, nor the memory of a backtrace.
     std::panic::set_hook(Box::new(|_| ()));
 
     leaves_nothing("trustees that come and go", |i| {
@@ -145,7 +145,7 @@ fn nothing_is_left_behind() {
 
     leaves_nothing("entrusting in vain", |i| {
         quietly(|| drop(trustees.entrust_with(|| -> u64 { panic!("no value {i}") })));
-        // A callback's panic comes out of the call that entrusts.
+        // A callback's panic is raised by the call that entrusts.
         t.apply_then(|_| (), |()| panic!("callback"));
         while catch_unwind(AssertUnwindSafe(|| drop(trustees.entrust([i; 20])))).is_ok() {}
         t.apply(|_| ());

@@ -1,7 +1,7 @@
-//! The shipped protocol under loom, at tiny parameters, whole: threads, registration, rings,
-//! sleep, shutdown. Every stale read that the memory model permits, and every interleaving
-//! with at most one preemption at the gate and two in `cargo xtask deep`. `loom_ends` has
-//! what needs two, in short scenes.
+//! The shipped protocol under loom, at tiny parameters, whole: threads, registration, rings, sleep,
+//! shutdown. Every stale read that the memory model permits, and every interleaving with at most
+//! one preemption at the gate and two in `cargo xtask deep`. `loom_ends` has the cases that need
+//! two, in short scenes.
 //!
 //! In the models rings begin with 16 units, a trustee looks at the heads and goes to sleep
 //! at its first idle pass, a waiting client sleeps at once, and the barrier is two fences.
@@ -44,7 +44,7 @@ fn stream(requests: u64) {
     model(move || {
         let trustees = trustees();
         let value = trustees.entrust(0u64);
-        // A first `apply_then` would go alone, by the mail line.
+        // A first `apply_then` would be a single request, in the mail line.
         value.post(|v| *v += 1);
         let seen = Rc::new(Cell::new(1u64));
         for i in 2..=requests {
@@ -71,7 +71,7 @@ fn stream(requests: u64) {
 }
 
 #[test]
-fn nothing_is_stranded_when_the_client_calls_no_more() {
+fn accepted_requests_run_though_the_client_calls_no_more() {
     model(|| {
         let trustees = trustees();
         let value = trustees.entrust(0u64);

@@ -4,7 +4,7 @@
 //! `RUSTFLAGS="--cfg corelay_loom" cargo test -p corelay-delegate --profile model --test
 //! loom_ends`
 //!
-//! What is freed too early is a race on the object's `Shadow`, which loom reports.
+//! A free that comes too early is a race on the object's `Shadow`, which loom reports.
 #![cfg(corelay_loom)]
 
 mod model;
@@ -20,14 +20,14 @@ struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // Relaxed: whether it is ordered before those who read it is what the models ask.
+        // Relaxed: the models ask whether it is ordered before the reads.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A trustee, asleep, with an object. Its client is there to the model's end: a channel that
-/// was freed would give its address to the next one or not, as the allocator likes, and what
-/// the inbox compares are addresses.
+/// A trustee, asleep, with an object. Its client is there to the model's end: the address of a
+/// freed channel would go to the next one or not, as the allocator likes, and the inbox compares
+/// addresses.
 fn entrusted(drops: &Arc<AtomicUsize>) -> (Trustees, Trust<Counted>) {
     let trustees = trustees();
     let value = trustees.entrust(Counted(drops.clone()));
@@ -35,7 +35,7 @@ fn entrusted(drops: &Arc<AtomicUsize>) -> (Trustees, Trust<Counted>) {
 }
 
 #[test]
-fn a_request_runs_before_its_object_goes() {
+fn a_request_runs_before_its_object_is_dropped() {
     scene(|| {
         let drops = Arc::new(AtomicUsize::new(0));
         let (trustees, value) = unexplored(|| entrusted(&drops));
@@ -63,7 +63,7 @@ impl Drop for Signal {
 }
 
 #[test]
-fn an_object_goes_though_nobody_asks_for_anything_more() {
+fn an_object_is_dropped_without_further_requests() {
     scene(|| {
         let gone = Flag::new();
         let (trustees, value) = unexplored(|| {
@@ -88,7 +88,7 @@ fn an_object_is_freed_when_every_handle_is_done_with_it() {
         let drops = Arc::new(AtomicUsize::new(0));
         let (trustees, value) = unexplored(|| entrusted(&drops));
         let handle = value.clone();
-        // Never a client: its handle's end is all that others know of it.
+        // Never a client: other threads learn of it only by its handle's end.
         let thread = thread::spawn(move || drop(handle));
         // The trustee may be awake when the last handle goes.
         value.post(|_| ());

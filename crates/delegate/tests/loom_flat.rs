@@ -1,7 +1,7 @@
 //! Members of flat teams, which serve while they wait, under loom: see `loom_channel` for how.
 //!
-//! In the models a member that waits goes to sleep at its first look in vain. Only excerpts
-//! are explored: the members' functions, from a point where all that is to meet there is near.
+//! In the models a member that waits goes to sleep at its first look in vain. Only excerpts are
+//! explored: the members' functions, from a point shortly before the threads meet.
 #![cfg(corelay_loom)]
 
 mod model;
@@ -18,15 +18,15 @@ fn team(members: usize, policy: Policy) -> Team {
     team.start().unwrap()
 }
 
-/// Ends what a model has begun.
+/// Ends the team of a model.
 fn end(team: Team) {
     drop(ClientGuard::new());
     team.shutdown();
 }
 
-/// Both wait for each other, and may be asleep when they are asked.
+/// Both members wait for each other, and may be asleep when a request comes.
 #[test]
-fn two_that_call_each_other_are_answered() {
+fn members_that_call_each_other_are_answered() {
     excerpt(|| {
         let team = team(2, Policy::FastPath);
         let objects = team.entrust_all([1u64, 2]);
@@ -49,7 +49,7 @@ fn two_that_call_each_other_are_answered() {
     });
 }
 
-/// The trustee that the member waits for waits in turn for what the member is asked to do,
+/// The trustee that the member waits for waits in turn for the request that the member is to run,
 /// and for nothing else: a wake-up that is lost is a deadlock.
 #[test]
 fn a_member_that_dozes_is_woken_by_a_request() {
@@ -80,7 +80,7 @@ fn a_member_that_dozes_is_woken_by_a_request() {
     });
 }
 
-/// What members did is there when the run is over, though nobody has waited for it, and again
+/// The work of members is visible when the run is over, though nobody has waited for it, and again
 /// at the end of the next run.
 #[test]
 fn a_run_is_over_when_all_is_done() {
@@ -90,7 +90,7 @@ fn a_run_is_over_when_all_is_done() {
         let done: Arc<[AtomicUsize; 3]> = Arc::default();
         let add = |which: usize| {
             let done = done.clone();
-            // Relaxed: whether it is ordered before the caller's look is what the model asks.
+            // Relaxed: the model asks whether it is ordered before the caller's look.
             move || _ = done[which].fetch_add(1, Ordering::Relaxed)
         };
         let run = || {
@@ -115,8 +115,8 @@ fn a_run_is_over_when_all_is_done() {
     });
 }
 
-/// What closures ask for, served by a member, of the trustee that the member waits for.
-fn closures_ask_behind_the_call(warm: bool, ask: fn(&Trust<u64>)) {
+/// Requests of closures that a member serves, to the trustee that the member waits for.
+fn closures_send_after_the_call(warm: bool, ask: fn(&Trust<u64>)) {
     excerpt(move || {
         let (team, dedicated) = (team(1, Policy::FastPath), trustees());
         let (far, near) = (dedicated.entrust(0u64), team.entrust(false));
@@ -151,10 +151,10 @@ fn closures_ask_behind_the_call(warm: bool, ask: fn(&Trust<u64>)) {
     });
 }
 
-/// It does not overtake the call.
+/// The post does not overtake the call.
 #[test]
-fn a_post_of_a_served_closure_comes_behind_the_call() {
-    closures_ask_behind_the_call(true, |far| {
+fn a_post_of_a_served_closure_runs_after_the_call() {
+    closures_send_after_the_call(true, |far| {
         far.post(|n| {
             assert_eq!(*n, 1, "overtaken");
             *n += 1;
@@ -162,10 +162,10 @@ fn a_post_of_a_served_closure_comes_behind_the_call() {
     });
 }
 
-/// It does not take the call's line.
+/// The request does not take the call's line.
 #[test]
 fn a_request_of_a_served_closure_leaves_the_line_to_the_call() {
-    closures_ask_behind_the_call(true, |far| {
+    closures_send_after_the_call(true, |far| {
         far.apply_then(
             |n| {
                 assert_eq!(*n, 1, "overtaken");
@@ -176,8 +176,8 @@ fn a_request_of_a_served_closure_leaves_the_line_to_the_call() {
     });
 }
 
-/// A member that asks only itself, and one who rings. The last one to ask is served at the
-/// end of the function.
+/// A member that asks only itself, and a thread that rings. The last request is served at the end
+/// of the function.
 #[test]
 fn the_doorbell_is_heard_or_the_function_ends() {
     excerpt(|| {
@@ -208,14 +208,14 @@ fn the_doorbell_is_heard_or_the_function_ends() {
     });
 }
 
-/// One who waits asks, rings, and rings once more behind the barrier of its sleep. What the pass
-/// behind an earlier ring does not find has a ring behind it.
+/// A waiting thread makes a request, rings, and rings once more after the barrier of its sleep. A
+/// request that the pass after an earlier ring does not find has a ring after it.
 #[test]
 fn no_ring_is_lost() {
     scene(|| {
         let bell = Arc::new(Doorbell::default());
         let asked = Arc::new(AtomicUsize::new(0));
-        // Relaxed: as where it is asked, so that only the bell orders the two.
+        // Relaxed: as at the store, so that only the bell orders the two.
         let hears_of_it = || bell.hear() && asked.load(Ordering::Relaxed) == 1;
         bell.ring();
         let (ringer, ask) = (bell.clone(), asked.clone());
@@ -231,11 +231,11 @@ fn no_ring_is_lost() {
     });
 }
 
-/// One client comes to look at the state when its request has been served already, finds the
-/// member about to doze, and wakes a thread that does not sleep yet. Another one then finds it
-/// awake, and relies on that.
+/// One client comes to look at the state when its request has been served already, finds the member
+/// about to doze, and wakes a thread that does not sleep yet. Another one then finds it awake, and
+/// relies on that.
 #[test]
-fn a_wake_up_too_early_for_one_is_not_lost_for_the_other() {
+fn an_early_wake_up_is_not_lost_for_a_second_client() {
     scene(|| {
         let member = Arc::new(Dozer::default());
         let asked = Arc::new(AtomicUsize::new(0));
@@ -256,9 +256,9 @@ fn a_wake_up_too_early_for_one_is_not_lost_for_the_other() {
     });
 }
 
-/// What jobs have done is there for whoever has waited for them, though it has not slept.
+/// The work of jobs is visible to a thread that has waited for them, though it has not slept.
 #[test]
-fn the_end_of_jobs_publishes_what_they_did() {
+fn the_end_of_jobs_publishes_their_work() {
     scene(|| {
         let jobs = Arc::new(Jobs::new(1));
         let done = Arc::new(AtomicUsize::new(0));
@@ -273,10 +273,10 @@ fn the_end_of_jobs_publishes_what_they_did() {
     });
 }
 
-/// The same where it finds the round over at its first look: it has heard of the end before,
-/// by something that orders nothing.
+/// The same for a thread that finds the round over at its first look: it has learned of the end
+/// before, by something that orders nothing.
 #[test]
-fn the_end_of_jobs_publishes_what_they_did_to_who_comes_late() {
+fn the_end_of_jobs_publishes_their_work_to_a_late_waiter() {
     scene(|| {
         let jobs = Arc::new(Jobs::new(1));
         let done: Arc<[AtomicUsize; 2]> = Arc::default();

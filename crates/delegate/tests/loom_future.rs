@@ -21,7 +21,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// Counts how often it is woken. Whoever has been woken sees what was done before.
+/// Counts how often it is woken. A thread that has been woken sees everything done before.
 struct Counting(AtomicUsize);
 
 impl Counting {
@@ -52,18 +52,18 @@ impl Checked {
             value: Box::new(UnsafeCell::new(0)),
             drops: Arc::clone(drops),
         };
-        // SAFETY: just made, ours alone.
+        // SAFETY: the value has just been made, and only this thread knows it.
         checked.value.with_mut(|v| unsafe { *v = value });
         checked
     }
 }
 
-// SAFETY: it is handed from thread to thread; loom checks that it is.
+// SAFETY: one thread hands it to the next; loom checks that.
 unsafe impl Send for Checked {}
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        // SAFETY: ours alone.
+        // SAFETY: this thread alone has the value; loom checks that.
         self.value.with_mut(|v| unsafe { *v += 1 });
         self.drops.fetch_add(1, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ fn a_result_arrives_or_wakes() {
         let trustee = trustee(request, move || Checked::new(3, &note));
         let (counting, waker) = Counting::new();
         if let Some(result) = poll(&mut future, &waker) {
-            // SAFETY: ours alone.
+            // SAFETY: this thread alone has the result; loom checks that.
             assert_eq!(result.value.with(|v| unsafe { *v }), 3);
             trustee.join().unwrap();
             assert_eq!(counting.woken(), 0);
@@ -114,7 +114,7 @@ fn a_slot_is_used_again_when_its_waker_has_been_read() {
         let (mut future, request) = owner.request::<u64>();
         let trustee_of_first = trustee(request, || 1);
         let pending = poll(&mut future, &first).is_none();
-        // Polled like this, without being woken, it may find the trustee at the waker.
+        // Polled like this, without being woken, the future may find the trustee reading the waker.
         if pending && poll(&mut future, &first).is_none() {
             trustee_of_first.join().unwrap();
             assert_eq!(first_counting.woken(), 1);
@@ -148,7 +148,7 @@ fn the_last_waker_is_woken() {
             assert_eq!(poll(&mut future, &last), Some(1));
         }
         drop((first, last));
-        // The slot keeps none.
+        // The slot keeps no waker.
         assert_eq!(Arc::strong_count(&first_counting), 1);
         assert_eq!(Arc::strong_count(&last_counting), 1);
     });
@@ -197,7 +197,7 @@ fn an_abandoned_slot_is_used_again_when_its_waker_is_gone() {
 }
 
 #[test]
-fn slots_come_back_from_afar() {
+fn slots_come_back_from_other_threads() {
     model(|| {
         let owner = Owner::default();
         let futures: Vec<_> = (0..2).map(|_| owner.request::<u64>()).collect();

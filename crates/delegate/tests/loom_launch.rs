@@ -1,5 +1,5 @@
-//! Launches, and what waits behind them, under loom: see `loom_channel` for how, and `inline` for
-//! what stands in place of coroutines.
+//! Launches, and requests deferred after them, under loom: see `loom_channel` for how, and `inline`
+//! for the stand-in for coroutines.
 #![cfg(corelay_loom)]
 
 mod inline;
@@ -30,7 +30,7 @@ fn run(f: impl Fn(&Trust<u64>, &Trust<u64>) + Sync + Send + 'static) {
     });
 }
 
-/// Expects `n` before.
+/// Adds one to `n`, which it expects.
 fn step(n: u64) -> impl FnOnce(&mut u64) -> u64 + Send + 'static {
     move |value| {
         assert_eq!(*value, n, "overtaken");
@@ -39,10 +39,10 @@ fn step(n: u64) -> impl FnOnce(&mut u64) -> u64 + Send + 'static {
     }
 }
 
-/// What is deferred in the ring runs behind the launch, in order, and is not reaped before; the
-/// other object's requests between are.
+/// Deferred requests in the ring run after the launch, in order, and are not reaped before; the
+/// other object's requests between them are.
 #[test]
-fn requests_wait_in_the_ring() {
+fn deferred_requests_wait_in_the_ring() {
     run(|held, free| {
         let heard = Rc::new(Cell::new(0));
         let (first, second) = (heard.clone(), heard.clone());
@@ -56,16 +56,16 @@ fn requests_wait_in_the_ring() {
 
 /// A mail call waits by itself.
 #[test]
-fn a_mail_call_waits() {
+fn a_deferred_mail_call_waits() {
     run(|held, _| {
         drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
         assert_eq!(held.apply(step(1)), 2);
     });
 }
 
-/// A launch behind a launch holds the object anew.
+/// A launch after a launch holds the object anew.
 #[test]
-fn a_launch_waits_for_a_launch() {
+fn a_deferred_launch_holds_the_object_anew() {
     run(|held, _| {
         drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
         drop(held.launch(|value| assert_eq!(step(1)(value), 2)));
@@ -73,10 +73,10 @@ fn a_launch_waits_for_a_launch() {
     });
 }
 
-/// Written by whoever has it to itself.
+/// Memory that one thread at a time writes.
 struct Memory(Shadow);
 
-// SAFETY: the checker sees who does not.
+// SAFETY: loom reports two threads that use it at a time.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -120,9 +120,9 @@ fn a_trustee_that_dozes_hears_of_a_refusal() {
     });
 }
 
-/// Another client asks for something, and goes.
+/// Another client makes a request, and goes.
 #[test]
-fn another_client_asks_and_goes() {
+fn another_client_goes_while_its_request_is_deferred() {
     run(|held, _| {
         let theirs = held.clone();
         let other = thread::spawn(move || {

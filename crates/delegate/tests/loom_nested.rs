@@ -8,14 +8,14 @@ use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use model::{Flag, explored, long_excerpt, longest_excerpt, trustees};
 
-/// Counts what has run, by kind.
+/// Counts executed requests, by kind.
 #[derive(Clone, Default)]
 struct Ran(Arc<[AtomicUsize; 3]>);
 
 impl Ran {
     fn count(&self, kind: usize) -> impl FnOnce() + Send + 'static {
         let ran = self.clone();
-        // Relaxed: whether it is ordered before the look is what the models ask.
+        // Relaxed: the models ask whether it is ordered before the look.
         move || _ = ran.0[kind].fetch_add(1, Ordering::Relaxed)
     }
 
@@ -24,10 +24,10 @@ impl Ran {
     }
 }
 
-/// A trustee ends when all that its closures have asked of another one has been done, with
-/// its callbacks.
+/// A trustee ends when all requests of its closures to another one have been done, with their
+/// callbacks.
 #[test]
-fn what_a_closure_asks_for_is_done_before_its_trustee_ends() {
+fn nested_requests_are_done_before_their_trustee_ends() {
     long_excerpt(|| {
         let ran = Ran::default();
         let (first, second) = (trustees(), trustees());
@@ -58,8 +58,8 @@ fn what_a_closure_asks_for_is_done_before_its_trustee_ends() {
     });
 }
 
-/// With room for one request each, which is not enough, and both at their end: neither waits
-/// for room with the other one while that waits for its end.
+/// With room for one request each, which is not enough, and both at their end: neither waits for
+/// room with the other one while that waits for its end.
 #[test]
 fn closures_that_post_into_each_other_let_their_trustees_end() {
     longest_excerpt(|| {
@@ -71,7 +71,7 @@ fn closures_that_post_into_each_other_let_their_trustees_end() {
         there.post(move |()| {
             begin.raise();
             wait.wait();
-            // Refused where the other one has ended.
+            // Refused if the other one has ended.
             let _ = back.try_post(|()| ());
             count();
         });
@@ -97,10 +97,10 @@ fn closures_that_post_into_each_other_let_their_trustees_end() {
     });
 }
 
-/// The trustee that has asked is on its way to sleep when the answer comes, or asleep, and nobody
-/// asks it for anything more.
+/// The trustee that waits is on its way to sleep when the answer comes, or asleep, and gets no
+/// other request.
 #[test]
-fn an_answer_wakes_the_trustee_that_has_asked() {
+fn an_answer_wakes_the_trustee_that_waits_for_it() {
     long_excerpt(|| {
         let (first, second) = (trustees(), trustees());
         let (outer, inner) = (first.entrust(0u64), second.entrust(0u64));
@@ -124,9 +124,9 @@ fn an_answer_wakes_the_trustee_that_has_asked() {
     });
 }
 
-/// The same of one whose queue waits for room.
+/// The same for a trustee whose queue waits for room.
 #[test]
-fn room_wakes_the_trustee_that_has_a_queue() {
+fn room_wakes_the_trustee_with_queued_requests() {
     long_excerpt(|| {
         let trustees = Trustees::dedicated(2).window(1).start().unwrap();
         let (here, there) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));

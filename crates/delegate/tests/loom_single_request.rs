@@ -1,8 +1,8 @@
-//! A lone `apply_then`, which travels in the mail line, and what comes behind it, under loom:
-//! see `loom_channel` for how.
+//! A single `apply_then`, which travels in the mail line, and later requests, under loom: see
+//! `loom_channel` for how.
 //!
-//! In the models every client counts as busy: its first request goes alone, and one after a
-//! poll that has found everything answered.
+//! In the models every client counts as busy: its first request goes as a single one, and so does
+//! one after a poll that has found everything answered.
 #![cfg(corelay_loom)]
 
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier, poll};
@@ -20,7 +20,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// What a client has asked for and heard.
+/// The requests and answers of a client.
 struct Asker {
     value: Trust<u64>,
     asked: Rc<Cell<u64>>,
@@ -105,7 +105,7 @@ fn run(window: usize, f: impl Fn(&Asker) + Sync + Send + 'static) {
 }
 
 #[test]
-fn what_comes_behind_runs_behind() {
+fn later_requests_run_after_a_single_one() {
     run(3, |asker| {
         asker.apply_then();
         asker.post();
@@ -115,9 +115,9 @@ fn what_comes_behind_runs_behind() {
     });
 }
 
-/// The second one's mail comes while the trustee looks behind the first one.
+/// The second one's mail comes while the trustee looks for requests after the first one.
 #[test]
-fn a_second_one_keeps_its_place() {
+fn a_second_single_request_keeps_its_place() {
     run(3, |asker| {
         asker.apply_then_and_wait();
         poll();

@@ -23,10 +23,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says.
 const SCHEDULES: usize = 2_000;
 
-/// What each client's requests have left behind, in the order in which they ran.
+/// The traces of each client's requests, in the order in which they ran.
 #[derive(Default)]
 struct Log {
     /// The next sequence number of each client.
@@ -45,7 +45,7 @@ impl Log {
     }
 }
 
-/// The answers that a client has got, which come in the order of its requests.
+/// The answers to a client, which come in the order of its requests.
 #[derive(Clone, Default)]
 struct Answers(Rc<RefCell<Vec<u64>>>);
 
@@ -62,7 +62,7 @@ impl Answers {
     }
 }
 
-/// `requests` of `client`, of every kind in turn; all are done when it returns.
+/// Makes `requests` of `client`, of every kind in turn; all are done when it returns.
 fn work(log: &Trust<Log>, client: u64, requests: u64) {
     let answers = Answers::default();
     let mut callbacks = 0;
@@ -83,7 +83,7 @@ fn work(log: &Trust<Log>, client: u64, requests: u64) {
     assert_eq!(answers.len(), callbacks);
 }
 
-/// Some threads, each a client of one trustee's log, in windows of `window`.
+/// Runs some threads, each a client of one trustee's log, in windows of `window`.
 fn mixed(trustees: usize, clients: u64, window: usize, requests: u64, origin: (u32, u32)) {
     let trustees = Trustees::dedicated(trustees)
         .window(window)
@@ -91,7 +91,7 @@ fn mixed(trustees: usize, clients: u64, window: usize, requests: u64, origin: (u
     mixed_with(trustees, clients, requests);
 }
 
-/// The same, of trustees of any kind.
+/// The same with trustees of any kind.
 fn mixed_with(trustees: Builder, clients: u64, requests: u64) {
     let trustees = trustees.start().unwrap();
     let logs: Vec<Trust<Log>> = (0..trustees.len())
@@ -142,7 +142,7 @@ fn positions_wrap_in_flight() {
 }
 
 #[test]
-fn the_count_wraps_alone() {
+fn the_count_wraps_without_the_cursor() {
     model(SCHEDULES, || mixed(1, 3, 4, 12, (0, u32::MAX - 5)));
 }
 
@@ -204,7 +204,7 @@ impl Drop for Watched {
 }
 
 #[test]
-fn an_object_goes_once_and_after_its_requests() {
+fn an_object_is_dropped_once_and_after_its_requests() {
     const CLIENTS: usize = 4;
     const POSTS: usize = 3;
     model(SCHEDULES, || {
@@ -230,8 +230,8 @@ fn an_object_goes_once_and_after_its_requests() {
                             watched.ran += 1;
                         });
                     }
-                    // The handle goes on a thread that never was a client, while the
-                    // requests are in flight and this thread goes on with another object.
+                    // The handle goes on a thread that never was a client, while the requests are
+                    // in flight and this thread goes on with another object.
                     let dropper = thread::spawn(move || drop(value));
                     other.post(|n| *n += 1);
                     drop(guard);
@@ -252,7 +252,7 @@ fn an_object_goes_once_and_after_its_requests() {
     });
 }
 
-/// What a client's requests came to, when their trustee was being shut down.
+/// The outcomes of a client's requests, made while their trustee was being shut down.
 #[derive(Default)]
 struct Tally {
     posted: usize,
@@ -364,7 +364,7 @@ fn clients_come_and_go() {
     });
 }
 
-/// Asks for one more step in the callback of the one before.
+/// Makes one more request in the callback of the one before.
 fn chain(value: Trust<u64>, left: u64, done: Rc<Cell<u64>>) {
     let next = value.clone();
     value.apply_then(
@@ -381,7 +381,7 @@ fn chain(value: Trust<u64>, left: u64, done: Rc<Cell<u64>>) {
 }
 
 #[test]
-fn callbacks_issue() {
+fn callbacks_make_requests() {
     const STEPS: u64 = 4;
     for window in [1, 2, 4] {
         model(SCHEDULES, move || {

@@ -1,5 +1,5 @@
-//! Whole flat teams under shuttle: see `shuttle_channel` for how. Members ask each other at
-//! random, by every kind of request, while they serve.
+//! Whole flat teams under shuttle: see `shuttle_channel` for how. Members make requests to each
+//! other at random, of every kind, while they serve.
 #![cfg(corelay_shuttle)]
 
 #[path = "../../sync/tests/schedules/mod.rs"]
@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says.
 const SCHEDULES: usize = 500;
 
 const POLICIES: [Policy; 6] = [
@@ -30,7 +30,7 @@ const POLICIES: [Policy; 6] = [
     Policy::Adaptive,
 ];
 
-/// What each client's requests have left behind.
+/// The traces of each client's requests.
 #[derive(Default)]
 struct Log {
     /// The next sequence number of each client.
@@ -49,23 +49,23 @@ impl Log {
     }
 }
 
-/// What all threads of a model know.
+/// The state that all threads of a model share.
 struct Stage {
     logs: Vec<Trust<Log>>,
     /// Requests that closures have made, and that were taken.
     nested: AtomicU64,
-    /// Callbacks of these: that are to come, and that have.
+    /// Callbacks of these: those to come, and those that have run.
     owed: AtomicU64,
     heard: AtomicU64,
 }
 
-/// One thread that asks.
+/// A thread that makes requests.
 struct Asker {
     stage: Arc<Stage>,
     name: usize,
-    /// By log: the number of the next request.
+    /// The number of the next request, by log.
     next: Vec<Cell<u64>>,
-    /// By log: answers that callbacks have brought.
+    /// Answers that callbacks have brought, by log.
     heard: Vec<Rc<Cell<u64>>>,
     /// Callbacks that are to come.
     owed: Cell<u64>,
@@ -83,7 +83,7 @@ impl Asker {
         }
     }
 
-    /// A request to the log `to`, of a random kind.
+    /// Makes a request to the log `to`, of a random kind.
     fn ask(&self, to: usize) {
         let n = self.next[to].replace(self.next[to].get() + 1);
         let (log, name) = (&self.stage.logs[to], self.name);
@@ -110,7 +110,7 @@ impl Asker {
         }
     }
 
-    /// Some requests; all are done when it returns.
+    /// Makes some requests; all are done when it returns.
     fn work(&self, requests: u64) {
         for _ in 0..requests {
             self.ask(thread_rng().gen_range(0..self.next.len()));
@@ -124,7 +124,7 @@ impl Asker {
     }
 }
 
-/// Asks the log `on` from inside a closure, where the queue takes it.
+/// Makes a request to the log `on` from inside a closure, if the queue takes it.
 fn post_on(stage: &Arc<Stage>, on: usize) {
     let log = &stage.logs[on];
     let add = |count: &AtomicU64| _ = count.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ fn post_on(stage: &Arc<Stage>, on: usize) {
     }
 }
 
-/// `members` that make so many requests each, with those of `outside` threads.
+/// Runs `members` that make so many requests each, with those of `outside` threads.
 fn run(members: usize, window: usize, outside: usize, requests: u64) {
     let policy = POLICIES[thread_rng().gen_range(0..POLICIES.len())];
     let team = Trustees::flat(members).policy(policy).window(window);
@@ -165,7 +165,7 @@ fn run(members: usize, window: usize, outside: usize, requests: u64) {
             })
         })
         .collect();
-    // By member and log: requests made.
+    // Requests made, by member and log.
     let made = team.run(|me| {
         let asker = Asker::new(&stage, me.number());
         // Some end early, and serve the others.
@@ -181,7 +181,7 @@ fn run(members: usize, window: usize, outside: usize, requests: u64) {
             assert_eq!(next.unwrap_or(0), made[to]);
         }
     }
-    // What closures have asked for may have been under way when the run was over.
+    // Requests of closures may have been under way when the run was over.
     let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let ran = |log: &Trust<Log>| log.apply(|log| log.nested);
     while stage.logs.iter().map(ran).sum::<u64>() != count(&stage.nested)
@@ -219,7 +219,8 @@ fn sixteen_members() {
     model(SCHEDULES, || run(16, 3, 0, 4));
 }
 
-/// Closures of a trustee have asked something of the member that ends it, and waits.
+/// A member serves requests that closures of a trustee have made to it, while it ends that trustee
+/// and waits.
 #[test]
 fn a_member_serves_while_it_ends_trustees() {
     model(SCHEDULES, || {
@@ -237,10 +238,10 @@ fn a_member_serves_while_it_ends_trustees() {
     });
 }
 
-/// Two threads ask a member that dozes, one of them perhaps for what it has done already: the
-/// other one must not be lost behind that one's wake-up.
+/// Two threads make requests to a member that dozes, one of them perhaps for a request that is done
+/// already: the other one must not be lost after that one's wake-up.
 #[test]
-fn a_member_that_dozes_misses_nobody() {
+fn a_member_that_dozes_is_woken_by_each_client() {
     let dozes = || {
         let team = Trustees::flat(1).policy(Policy::FastPath).start().unwrap();
         let dedicated = Trustees::dedicated(1).start().unwrap();

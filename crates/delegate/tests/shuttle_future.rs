@@ -1,5 +1,5 @@
-//! Futures under shuttle: random schedules of whole programs, in which several threads ask,
-//! await, drop, and hand futures on. `shuttle_channel` says how to run it.
+//! Futures under shuttle: random schedules of whole programs, in which several threads make
+//! requests, await, drop, and hand futures on. `shuttle_channel` says how to run it.
 #![cfg(corelay_shuttle)]
 
 #[path = "../../sync/tests/schedules/mod.rs"]
@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says.
 const SCHEDULES: usize = 2_000;
 
 /// Counts drops.

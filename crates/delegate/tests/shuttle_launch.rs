@@ -11,12 +11,12 @@ use schedules::model;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Schedules, where the environment does not say.
+/// Schedules, unless the environment says.
 const SCHEDULES: usize = 500;
 
-/// Each client's requests to an object run in its order, whichever of them are launches.
+/// Each client's requests to an object run in its order, launches among them or not.
 #[test]
-fn order_behind_held_objects() {
+fn requests_keep_their_order_at_held_objects() {
     model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1)
             .window(3)
@@ -61,10 +61,10 @@ fn order_behind_held_objects() {
     });
 }
 
-/// A trustee that has been asked to end takes requests again where its last look finds a launch. It has
-/// lost none that another trustee's closure had made before.
+/// A trustee that has been asked to end takes requests again if its last look finds a launch. It
+/// loses none that another trustee's closure has made before.
 #[test]
-fn a_trustee_that_opens_again_has_lost_nothing() {
+fn a_trustee_that_opens_again_loses_no_request() {
     model(SCHEDULES, || {
         let asks = Trustees::dedicated(1).start().unwrap();
         let ends = Trustees::dedicated(1).host(inline::host()).start().unwrap();
@@ -96,10 +96,10 @@ fn a_trustee_that_opens_again_has_lost_nothing() {
     });
 }
 
-/// Two trustees look at the same time whether they may end, and closures of each ask the other one for
-/// something: neither waits for what the other one finds.
+/// Two trustees look at the same time whether they may end, and closures of each make requests to
+/// the other: neither waits for the closures that the other one finds.
 #[test]
-fn trustees_that_end_together_wait_for_neither() {
+fn trustees_that_end_together_do_not_wait_for_each_other() {
     model(SCHEDULES, || {
         let hosted = || Trustees::dedicated(1).host(inline::host()).batch(1);
         let (here, there) = (hosted().start().unwrap(), hosted().start().unwrap());

@@ -12,19 +12,20 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says.
 const SCHEDULES: usize = 1_000;
 
-/// Counts itself, from its making to its end: what is queued must neither be lost nor leak.
+/// A token that counts itself, from its making to its end: queued requests must neither be lost nor
+/// leak.
 struct Token(Arc<Tally>);
 
 #[derive(Default)]
 struct Tally {
     alive: AtomicUsize,
-    /// Requests that closures have made, and that have run.
+    /// Requests that closures have made, and those that have run.
     asked: AtomicUsize,
     ran: AtomicUsize,
-    /// Callbacks that are to come, and that have.
+    /// Callbacks that are to come, and those that have run.
     owed: AtomicUsize,
     heard: AtomicUsize,
 }
@@ -42,7 +43,7 @@ impl Drop for Token {
     }
 }
 
-/// Hops from trustee to trustee, at random.
+/// Goes on from trustee to trustee, at random.
 fn hop(objects: &Arc<Vec<Trust<()>>>, tally: &Arc<Tally>, left: u32) {
     if left == 0 {
         return;
@@ -123,11 +124,11 @@ fn four_trustees_with_room_for_two() {
 }
 
 #[test]
-fn trustees_end_in_the_midst_of_it() {
+fn trustees_end_amid_nested_requests() {
     model(SCHEDULES, || chains(2, 1, 2, true));
 }
 
 #[test]
-fn many_trustees_end_in_the_midst_of_it() {
+fn many_trustees_end_amid_nested_requests() {
     model(SCHEDULES, || chains(6, 2, 4, true));
 }

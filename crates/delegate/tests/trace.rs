@@ -1,4 +1,4 @@
-//! What a recording learns of trustees and clients.
+//! The events of trustees and clients in a recording.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -7,7 +7,8 @@ use corelay_sync::trace::{Event, Limits, Recording, ThreadTrace, Trace};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// There is one recording in a process, and tests run side by side.
+/// Keeps other tests from recording: there is one recording in a process, and tests run side by
+/// side.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -23,7 +24,8 @@ fn record(run: impl FnOnce()) -> Trace {
     recording.stop()
 }
 
-/// Records a thread "asker" that asks one trustee, from the trustee's beginning to its end.
+/// Records a thread "asker" that makes requests to one trustee, from the trustee's beginning to its
+/// end.
 fn record_asker(trustees: Builder, ask: impl FnOnce(&Trust<u64>, &Trustees) + Send) -> Trace {
     record(|| {
         let trustees = trustees.start().unwrap();
@@ -70,10 +72,10 @@ fn passes_and_batches_have_all_requests_once() {
         barrier().unwrap();
     });
     let owner = thread(&trace, "owner-0");
-    // One more has given it the value.
+    // One more request has given it the value.
     assert_eq!(sum(owner, "pass"), REQUESTS + 1);
     let asker = thread(&trace, "asker");
-    // Lone ones among them; what is still in flight when the barrier comes is one too.
+    // Single requests among them; the requests still in flight when the barrier comes count too.
     assert_eq!(sum(asker, "batch"), REQUESTS);
     assert_eq!(all(asker, "barrier").len(), 1);
     for (thread, begins, ends) in [
@@ -160,7 +162,7 @@ fn members_of_a_flat_team_serve_inside_their_functions() {
         let member = thread(&trace, member);
         let functions = all(member, "function");
         assert_eq!(functions.len(), 1);
-        // A hundred of the other's; those of its own run at once.
+        // A hundred requests of the other member; its own run at once.
         assert!(sum(member, "pass") >= 100);
         assert!(!all(member, "apply").is_empty());
     }

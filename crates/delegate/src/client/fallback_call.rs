@@ -116,7 +116,7 @@ mod tests {
 
     /// The call that runs callbacks raises their panic, and loses no other callback.
     #[test]
-    fn a_callbacks_panic_costs_no_other() {
+    fn a_callbacks_panic_loses_no_other_callback() {
         let trustees = Trustees::dedicated(1).start().expect("a thread");
         let (t, said) = (trustees.entrust(Vec::new()), Said::default());
         for _ in 0..100 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_reported_and_the_closed_give_back() {
+    fn failures_are_reported_and_closed_trustees_give_back() {
         let trustees = Trustees::dedicated(1).start().expect("a thread");
         let t = trustees.entrust(Vec::new());
         apply_then(&t, |_| panic!("bad"), |()| unreachable!()).expect("open");

@@ -105,7 +105,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn queues_are_known_wherever_they_go() {
+    fn queues_that_move_are_noted() {
         let trustees = Trustees::dedicated(1).observe(true).start();
         let trustees = trustees.expect("threads");
         let t = trustees.entrust(0u64);

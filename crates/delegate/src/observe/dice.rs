@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_so_many_at_irregular_times() {
+    fn gaps_average_n_and_hit_every_phase() {
         let dice = Dice::default();
         assert!((0..100).all(|_| dice.gap(1) == 0));
         for n in [2u32, 64, 2_048] {

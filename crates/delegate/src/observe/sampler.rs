@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_batch_is_due_and_then_as_dice_fall() {
+    fn the_first_batch_is_due_and_then_random_ones() {
         let sampler = sampler();
         for _ in 0..10 {
             assert!(sampler.is_due());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn laps_follow_each_other_and_jumps_are_none() {
+    fn laps_count_requests_and_not_ring_growth() {
         let sampler = sampler();
         let mut lap = sampler.lap();
         lap.end(name, 2);

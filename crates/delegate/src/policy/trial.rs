@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_way_is_gone() {
+    fn the_cheapest_way_wins() {
         for best in 0..WAYS {
             let trial = Trial::new(FIRST);
             let (won, _) = goes(&trial, 100, |_, way| 1_300 - 300 * u64::from(way == best));
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn dearer_ways_are_hardly_tried() {
+    fn costlier_ways_are_seldom_tried() {
         let trial = Trial::new(FIRST);
         let (won, others) = goes(&trial, 100_000, |_, way| 1_000 + 300 * way as u64);
         assert!(won == 0 && others > 0 && others < 1_500, "{won} {others}");
     }
 
     #[test]
-    fn an_interruption_or_two_mislead_nobody() {
+    fn interruptions_do_not_mislead_a_trial() {
         let trial = Trial::new(FIRST);
         // One interruption in a window of each way.
         let interrupted = [FIRST + 3, FIRST + 6, FIRST + 10];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn another_load_is_tried_anew() {
+    fn a_reset_forgets_the_best_way() {
         let trial = Trial::new(FIRST);
         goes(&trial, 100, |_, way| 1_300 - 300 * u64::from(way == 1));
         trial.reset(None);

@@ -242,7 +242,7 @@ mod tests {
     /// A report as on a machine with several nodes: everything is looked at, and found where this
     /// machine has its memory.
     #[test]
-    fn places_are_looked_at() {
+    fn memory_nodes_are_looked_up() {
         let cpu = corelay_topology::current_cpu();
         let trustees = Trustees::dedicated(1).observe(true).pin(cpu).start();
         let trustees = trustees.expect("threads");

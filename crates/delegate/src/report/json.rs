@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_gaps() {
+    fn lists_and_missing_values() {
         let mut json = Json::default();
         let places = Places {
             asked: 3,

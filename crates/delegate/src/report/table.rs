@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_is_shown() {
+    fn a_full_report_is_shown() {
         let report = Report {
             nodes: Some(2),
             trustees: vec![trustee()],
@@ -367,7 +367,7 @@ memory: 2 nodes
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn missing_figures_are_said_to_be_missing() {
         let mut silent = trustee();
         silent.observed = None;
         silent.metrics = Metrics::default();

@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_fits_comes_back(number in 0usize..1 << 22, address in 0u64..1 << 42) {
+        fn a_label_gives_its_parts_back(number in 0usize..1 << 22, address in 0u64..1 << 42) {
             let object = object(address * 64);
             prop_assert!(fits(object));
             let label = Label(object.addr() as u64 | kind(number * 64));
@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn what_does_not_fit_is_refused(high in (1u64 << 48)..) {
+        fn an_address_that_does_not_fit_is_refused(high in (1u64 << 48)..) {
             prop_assert!(!fits(object(high & !63)));
         }
     }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_refuse() {
+    fn a_closed_trustee_refuses() {
         let trustees = Trustees::dedicated(1).start().expect("a thread");
         let t = trustees.entrust(0);
         assert_eq!(post(&t, |n| *n += 1), Ok(()));

@@ -161,7 +161,7 @@ mod tests {
     const UNITS: usize = 1 << 23;
 
     #[test]
-    fn answers_lie_where_the_client_is() {
+    fn answers_lie_on_the_clients_node() {
         let here = 0u64;
         let rings = Rings::new(UNITS);
         for unit in [0, UNITS / 2 + 77, UNITS - 1] {

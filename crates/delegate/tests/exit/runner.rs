@@ -26,7 +26,7 @@ pub(crate) fn run(scenes: &[Scene]) {
     let test = std::env::current_exe().expect("this is a program");
     let (mut passed, mut failed) = (0, 0);
     for (name, _, code) in scenes {
-        // What is in flight at an exit is leaked, and a sanitizer of leaks would say so.
+        // Requests in flight at an exit are leaked, and a sanitizer of leaks would say so.
         let options = std::env::var("ASAN_OPTIONS").unwrap_or_default();
         let ran = Command::new(&test)
             .env(SCENE, name)

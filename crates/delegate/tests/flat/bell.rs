@@ -1,4 +1,4 @@
-//! How often others waited for a member that did not serve is counted.
+//! A member counts how often others waited for it while it did not serve.
 
 use crate::support::POLICIES;
 use crate::watch::watchdog;
@@ -6,8 +6,8 @@ use corelay_delegate::{Member, Team, Trustees, report::State};
 use std::sync::Barrier;
 use std::time::Duration;
 
-/// Two members that begin together: number 0 does not serve before the other one, which waits
-/// for it, has gone to sleep. What they have counted of rings.
+/// Runs two members that begin together: number 0 does not serve before the other one, which waits
+/// for it, has gone to sleep. Returns the rings that they have counted.
 fn rings_of(team: Team, then: impl Fn(&Member) + Sync) -> Vec<u64> {
     let (asked, start, reporter) = (team.entrust_on(0, 0u64), Barrier::new(2), team.reporter());
     team.run(|me| {
@@ -27,7 +27,7 @@ fn rings_of(team: Team, then: impl Fn(&Member) + Sync) -> Vec<u64> {
 }
 
 #[test]
-fn a_member_that_blocks_elsewhere_counts_who_rang() {
+fn a_member_that_blocks_elsewhere_counts_rings() {
     let _watch = watchdog();
     for policy in POLICIES {
         let team = || Trustees::flat(2).policy(policy).start().expect("threads");
@@ -42,9 +42,9 @@ fn a_member_that_blocks_elsewhere_counts_who_rang() {
     }
 }
 
-/// Who waits for the trustee's own loop, between functions, is not kept waiting by one.
+/// A thread that waits for the trustee's own loop, between functions, is not kept waiting by one.
 #[test]
-fn a_ring_between_functions_does_not_count() {
+fn a_ring_between_functions_is_not_counted() {
     let _watch = watchdog();
     for policy in POLICIES {
         let team = Trustees::flat(1).policy(policy).start().expect("a thread");
@@ -62,7 +62,7 @@ fn a_ring_between_functions_does_not_count() {
     }
 }
 
-/// Who waits for a dedicated trustee rings nowhere.
+/// A thread that waits for a dedicated trustee rings nowhere.
 #[test]
 fn dedicated_trustees_have_no_bell() {
     let trustees = Trustees::dedicated(1).start().expect("a thread");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A member whose function has ended serves until all have.
 #[test]
-fn the_first_to_end_serve_the_last() {
+fn members_that_have_ended_serve_the_others() {
     each_team(|team| {
         let objects = team.entrust_all(vec![0u64; team.len()]);
         team.run(|me| {
@@ -26,9 +26,9 @@ fn the_first_to_end_serve_the_last() {
     });
 }
 
-/// What a function has asked for is done when the run is over, and its callbacks have run.
+/// The requests of a function are done when the run is over, and their callbacks have run.
 #[test]
-fn a_run_ends_when_all_that_was_asked_for_is_done() {
+fn a_run_ends_after_its_requests_and_callbacks() {
     each_team(|team| {
         let objects = team.entrust_all(vec![0u64; team.len()]);
         let heard = std::sync::Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ fn a_team_runs_again_and_again() {
 
 /// Two threads give a team work: one after the other.
 #[test]
-fn runs_take_turns() {
+fn runs_of_two_threads_take_turns() {
     let team = Trustees::flat(2).start().expect("threads");
     let inside = AtomicU64::new(0);
     std::thread::scope(|s| {
@@ -101,7 +101,7 @@ fn handles_outlive_their_team() {
     ));
 }
 
-/// The destructors of what is entrusted run on members, each once.
+/// The destructors of entrusted values run on members, each once.
 #[test]
 fn values_are_dropped_once() {
     static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -139,7 +139,8 @@ fn a_run_inside_a_member_is_refused() {
     assert!(message.contains("inside a member's function"), "{message}");
 }
 
-/// Closures of a trustee have asked something of the member that ends it, and waits.
+/// A member serves requests that closures of a trustee have made to it, while it ends that trustee
+/// and waits.
 #[test]
 fn a_member_serves_while_it_ends_trustees() {
     for policy in POLICIES {
@@ -161,7 +162,7 @@ thread_local! {
     static LATE: RefCell<Option<AddsLate>> = const { RefCell::new(None) };
 }
 
-/// Kept by a trustee's thread: asks for one thing more at the thread's very end.
+/// Kept by a trustee's thread: makes one more request at the thread's very end.
 struct AddsLate(Trust<u64>);
 
 impl Drop for AddsLate {
@@ -170,10 +171,10 @@ impl Drop for AddsLate {
     }
 }
 
-/// Thread-locals of a trustee ask the member that ends it, when nothing but them is left of its
-/// thread: the member does not stand still for that thread, nor for what they ask.
+/// Thread-locals of a trustee make requests to the member that ends it, when nothing but them is
+/// left of its thread. The member waits neither for that thread nor for those requests.
 #[test]
-fn thread_locals_of_a_trustee_ask_the_member_that_ends_it() {
+fn a_member_does_not_wait_for_thread_locals_of_a_trustee_it_ends() {
     let _watch = watchdog();
     for policy in POLICIES {
         let run = Trustees::flat(1).policy(policy).run(|me| {
@@ -204,7 +205,7 @@ thread_local! {
     static KEPT: RefCell<Option<AsksLate>> = const { RefCell::new(None) };
 }
 
-/// A session of a member with its own object, which asks when the member's thread ends.
+/// A session of a member with its own object, which makes a request when the member's thread ends.
 struct AsksLate {
     session: TrustSession<'static, u64>,
     refused: &'static AtomicU64,

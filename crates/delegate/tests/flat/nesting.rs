@@ -1,4 +1,4 @@
-//! Closures that ask for more, on members that serve while they wait.
+//! Closures that make requests, on members that serve while they wait.
 
 use crate::support::{POLICIES, each_team};
 use corelay_delegate::{Member, Trust, Trustees, barrier, poll};
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Each closure posts on to the next member's object, for some hops, while all of them call.
 #[test]
-fn posts_go_round() {
+fn posts_of_closures_reach_every_member() {
     for policy in POLICIES {
-        // What closures ask for waits in a queue as long as the window.
+        // Requests of closures wait in a queue as long as the window.
         let team = Trustees::flat(3).policy(policy).start().expect("threads");
         let members = team.len() as u64;
         let ring: Arc<Vec<Trust<u64>>> = Arc::new(team.entrust_all(vec![0u64; team.len()]));
@@ -34,7 +34,7 @@ fn posts_go_round() {
                 hop(Arc::clone(&ring), Arc::clone(&done), me.number(), hops);
                 ring[(me.number() + 1) % ring.len()].apply(|n| *n += 0);
             }
-            // `barrier` does not wait for what closures have asked for.
+            // `barrier` does not wait for requests of closures.
             while done.load(Ordering::Acquire) < members * starts {
                 barrier().expect("no panic");
                 poll();

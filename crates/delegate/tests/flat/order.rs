@@ -1,4 +1,5 @@
-//! Order: per client and object, issue order, by whatever form, also while others are served.
+//! Order: requests run in the order in which a client makes them to an object, by whatever form,
+//! also while others are served.
 
 use crate::support::each_team;
 use corelay_delegate::barrier;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 fn each_members_requests_arrive_in_order() {
     each_team(|team| {
         let members = team.len();
-        // By member: the number that comes next.
+        // The next number, by member.
         let objects = team.entrust_all(vec![vec![0u32; members]; members]);
         let objects = &objects;
         team.run(|me| {

@@ -1,4 +1,5 @@
-//! Threads that are no members ask too, and members ask trustees of others.
+//! Threads that are no members make requests too, and members make requests to trustees outside
+//! their team.
 
 use crate::support::each_team;
 use corelay_delegate::{Trustees, barrier};
@@ -31,7 +32,7 @@ fn outside_threads_are_clients() {
 }
 
 #[test]
-fn members_ask_dedicated_trustees_and_other_teams() {
+fn members_are_clients_of_other_trustees() {
     let dedicated = Trustees::dedicated(1).start().expect("a thread");
     let other = Trustees::flat(2).start().expect("threads");
     let (far, near) = (dedicated.entrust(0u64), other.entrust(0u64));

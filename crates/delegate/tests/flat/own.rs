@@ -64,7 +64,7 @@ fn every_call_works_and_keeps_its_order() {
     }
 }
 
-/// `apply` may borrow, whichever way it goes.
+/// `apply` may borrow, by each way that it may go.
 #[test]
 fn a_call_borrows() {
     for policy in POLICIES {
@@ -78,9 +78,9 @@ fn a_call_borrows() {
     }
 }
 
-/// Callbacks that ask for more, from themselves, on one stack.
+/// Callbacks that make requests, from themselves, on one stack.
 #[test]
-fn recursion_does_not_grow() {
+fn callbacks_of_own_requests_do_not_recurse() {
     fn again(left: u32, hits: corelay_delegate::Trust<u32>, sum: Rc<Cell<u32>>) {
         let next = hits.clone();
         let then = move |n| {
@@ -105,7 +105,7 @@ fn recursion_does_not_grow() {
 
 /// A callback leaves as many callbacks as the window allows, and no more.
 #[test]
-fn callbacks_left_over_are_bounded() {
+fn callbacks_left_for_later_are_bounded() {
     for policy in [Policy::FastPath, Policy::Adaptive] {
         let run = Trustees::flat(1).policy(policy).window(3).run(|me| {
             let hits = me.entrust(0u32);
@@ -166,8 +166,8 @@ fn a_panic_poisons_and_is_reported() {
     }
 }
 
-/// A session kept in a thread-local reaches into closures, where nothing may wait, and least of
-/// all get at the value that a closure has already.
+/// A session kept in a thread-local is refused inside closures: nothing may wait there, and the
+/// closure has the value already.
 #[test]
 fn a_session_inside_a_closure_is_refused() {
     thread_local! {
@@ -196,10 +196,10 @@ fn a_session_inside_a_closure_is_refused() {
     }
 }
 
-/// A member that asks itself, then others and itself in turn, then itself again: the adaptive
-/// policy changes its way, and nothing is overtaken.
+/// A member makes requests to itself, then to others and itself in turn, then to itself again: the
+/// adaptive policy changes its way, and nothing is overtaken.
 #[test]
-fn a_change_of_way_overtakes_nothing() {
+fn a_change_of_way_keeps_the_order() {
     let team = Trustees::flat(2).window(64).start().expect("threads");
     let logs = team.entrust_all([(0u32, 0u32), (0, 0)]);
     let logs = &logs;
@@ -233,7 +233,7 @@ fn a_change_of_way_overtakes_nothing() {
     });
 }
 
-/// A session's barrier waits for what callbacks ask for in turn.
+/// A session's barrier waits for the requests of callbacks, too.
 #[test]
 fn a_sessions_barrier_runs_all_callbacks() {
     fn chain(t: Trust<u64>, left: u32, heard: Rc<Cell<u32>>) {
@@ -282,7 +282,7 @@ fn a_sessions_barrier_inside_a_callback_is_refused() {
 
 /// A future that is polled once, and then when it is woken.
 #[test]
-fn a_future_of_an_own_object_gets_ready_by_being_polled() {
+fn polling_completes_a_future_of_an_own_object() {
     struct Parked(std::thread::Thread);
     impl Wake for Parked {
         fn wake(self: Arc<Self>) {
@@ -306,8 +306,8 @@ fn a_future_of_an_own_object_gets_ready_by_being_polled() {
     }
 }
 
-/// Where a policy serves at all before the function has ended, a member that waits for another one
-/// by looking at an object of its own sees what that one does with it.
+/// A member that waits by looking at an object of its own sees another member's change, if its
+/// policy serves at all before the function has ended.
 #[test]
 fn a_member_that_calls_only_itself_serves() {
     let others = POLICIES.into_iter().filter(|&p| p != Policy::FastPath);
@@ -322,8 +322,8 @@ fn a_member_that_calls_only_itself_serves() {
     }
 }
 
-/// A call that has run callbacks, because its own way was not clear, goes on with their panic, as
-/// one that travels does.
+/// A call that has run callbacks, because its own way was not clear, raises their panic, as one
+/// that travels does.
 #[test]
 fn a_call_raises_the_panic_of_a_callback_that_it_has_run() {
     for policy in [Policy::Queue, Policy::Blocked] {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn the_others_go_on_and_the_panic_comes_out() {
+fn a_members_panic_reaches_the_caller_and_the_others_go_on() {
     each_team(|team| {
         let objects = team.entrust_all(vec![0u64; team.len()]);
         let ended = AtomicU64::new(0);
@@ -31,14 +31,14 @@ fn the_others_go_on_and_the_panic_comes_out() {
         for object in &objects {
             assert_eq!(object.apply(|n| *n), 50 * others + 20);
         }
-        // And the team is as good as before.
+        // The team is as good as before.
         assert_eq!(team.run(|me| me.number()).len(), team.len());
     });
 }
 
 /// A callback that nobody waited for panics at the end of the function.
 #[test]
-fn a_late_callbacks_panic_comes_out() {
+fn a_late_callbacks_panic_reaches_the_caller() {
     let team = Trustees::flat(2).start().expect("threads");
     let other = team.entrust_on(1, 0u64);
     let run = catch_unwind(AssertUnwindSafe(|| {
@@ -54,7 +54,7 @@ fn a_late_callbacks_panic_comes_out() {
 
 /// Failures that nobody asked about do not reach the next run.
 #[test]
-fn failures_end_with_their_run() {
+fn failures_do_not_reach_the_next_run() {
     let team = Trustees::flat(2).start().expect("threads");
     let other = team.entrust_on(1, 0u64);
     let own = team.entrust_on(0, 0u64);
@@ -69,7 +69,7 @@ fn failures_end_with_their_run() {
 
 /// A payload whose destructor panics, of a callback that nobody has waited for.
 #[test]
-fn a_second_panic_is_dropped_whatever_it_does() {
+fn a_second_panic_is_dropped() {
     struct Payload;
     impl Drop for Payload {
         fn drop(&mut self) {

@@ -5,9 +5,9 @@ use corelay_delegate::{ClientGuard, Trust, Trustees};
 use corelay_sync::{Session, Shared};
 use std::sync::Mutex;
 
-/// A guard ends a member's channels in the midst of its function; one in a callback does not.
+/// A guard ends a member's channels during its function; one in a callback does not.
 #[test]
-fn a_guard_inside_a_members_function() {
+fn a_guard_ends_a_members_channels_unless_in_a_callback() {
     each_team(|team| {
         let rounds = 20u64;
         let objects = team.entrust_all(vec![0u64; 2 * team.len()]);
@@ -38,10 +38,10 @@ fn a_guard_inside_a_members_function() {
     });
 }
 
-/// Closures that a waiting member serves ask trustees that it does not know yet, and that may
-/// be ending.
+/// Closures that a waiting member serves make requests to trustees that it does not know yet, and
+/// that may be ending.
 #[test]
-fn closures_ask_trustees_that_come_and_go() {
+fn served_closures_use_trustees_that_come_and_go() {
     for policy in POLICIES {
         let team = Trustees::flat(3).policy(policy).start().expect("threads");
         let objects = team.entrust_all([0u64; 3]);

@@ -1,4 +1,4 @@
-//! What the tests of flat teams share.
+//! Helpers for the tests of flat teams.
 
 use corelay_delegate::{Policy, Team, Trustees};
 

@@ -1,4 +1,4 @@
-//! A member that waits serves, and sleeps where there is nothing to serve.
+//! A member that waits serves, and sleeps if there is nothing to serve.
 
 use crate::support::{POLICIES, each_team};
 use crate::toy::Toy;
@@ -13,9 +13,9 @@ thread_local! {
     static HEARD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Everybody asks everybody, by every kind of request; nothing is lost.
+/// Every member makes requests to every other one, of every kind; nothing is lost.
 #[test]
-fn all_ask_all() {
+fn every_kind_of_request_between_all_members_is_answered() {
     each_team(|team| {
         let rounds = 60u64;
         let objects = team.entrust_all(vec![0u64; 2 * team.len()]);
@@ -42,9 +42,9 @@ fn all_ask_all() {
     });
 }
 
-/// Calls in a circle: each waits for the next one, and all serve.
+/// Calls in a ring: each waits for the next one, and all serve.
 #[test]
-fn a_circle_of_calls_comes_around() {
+fn a_ring_of_calls_between_members_completes() {
     each_team(|team| {
         let objects = team.entrust_all(vec![0u64; team.len()]);
         team.run(|me| {
@@ -85,9 +85,9 @@ fn a_member_that_sleeps_is_woken_to_serve() {
     }
 }
 
-/// One that does not wait serves where it says so.
+/// A member that does not wait serves in `Member::serve` and in `poll`.
 #[test]
-fn serve_and_poll_serve() {
+fn serve_and_poll_serve_requests() {
     for policy in POLICIES {
         let team = Trustees::flat(2).policy(policy).start().expect("threads");
         let asked = team.entrust_on(0, 0u64);
@@ -115,9 +115,10 @@ fn serve_and_poll_serve() {
     }
 }
 
-/// The greedy client: under the cures a member that asks only itself serves the others.
+/// The greedy client: under the policies that cure it, a member that asks only itself serves the
+/// others.
 #[test]
-fn a_greedy_member_serves_under_the_cures() {
+fn bounded_policies_make_a_greedy_member_serve() {
     let cures = [
         Policy::Queue,
         Policy::Blocked,
@@ -145,9 +146,9 @@ fn a_greedy_member_serves_under_the_cures() {
     }
 }
 
-/// The greedy one starves others as long as it goes on.
+/// The greedy member starves others as long as it goes on.
 #[test]
-fn a_greedy_member_starves_others_on_the_fast_path() {
+fn fast_path_lets_a_greedy_member_starve_others() {
     let team = Trustees::flat(2).policy(Policy::FastPath);
     let team = team.start().expect("threads");
     let hot = team.entrust_on(0, 0u64);
@@ -160,8 +161,8 @@ fn a_greedy_member_starves_others_on_the_fast_path() {
             for _ in 0..100_000 {
                 hot.post(|n| *n += 1);
             }
-            // Had it served even once, one request would have been answered by now or be
-            // under way; it was made before.
+            // Had it served even once, one request would have been answered by now or be under way;
+            // it was made before.
             assert_eq!(answered.load(Ordering::Acquire), 0);
         } else {
             hot.apply_then(|n| *n += 1, |()| ());

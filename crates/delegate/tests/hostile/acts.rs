@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 /// Rounds of an act: as many requests fill the smallest window.
 const ROUNDS: u32 = 4;
 
-/// A name and what is played.
+/// A name and the function to run.
 type Act = (&'static str, fn(&Stage));
 
 pub(crate) const ACTS: &[Act] = &[
@@ -37,12 +37,12 @@ pub(crate) const ACTS: &[Act] = &[
 
 pub(crate) const LAUNCHES: &[Act] = &[("launches", launches)];
 
-/// Whatever a call throws is dropped by the caller, as hostile as it is.
+/// Runs `call` and drops its panic, as hostile as that is.
 fn tolerate(call: impl FnOnce()) {
     drop(catch_unwind(AssertUnwindSafe(call)));
 }
 
-/// Waits for everything, whatever it reports.
+/// Waits for everything, whatever the barrier reports.
 fn settle() {
     for _ in 0..100 {
         match catch_unwind(barrier) {

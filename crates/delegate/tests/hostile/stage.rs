@@ -1,4 +1,4 @@
-//! What hostile code acts upon, and how it misbehaves.
+//! The objects that hostile code acts upon, and its misbehaviours.
 
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier, poll};
 use corelay_sync::{Issue, Shared};
@@ -13,8 +13,8 @@ use std::task::Wake;
 pub(crate) struct Tokens(Arc<AtomicI64>);
 
 impl Tokens {
-    /// Each token has been dropped, and none twice. Threads that have been joined may still be
-    /// dropping their thread-locals.
+    /// Asserts that each token has been dropped, and none twice. Threads that have been joined may
+    /// still be dropping their thread-locals.
     pub(crate) fn assert_balanced(&self, act: &str) {
         for _ in 0..10_000 {
             if self.0.load(Ordering::Acquire) <= 0 {
@@ -52,7 +52,7 @@ pub(crate) struct Stage {
 }
 
 thread_local! {
-    /// How many misbehaviours are under way: they would breed without end.
+    /// The number of misbehaviours under way: without a limit they would breed without end.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 

@@ -1,5 +1,5 @@
-//! How models with a whole trustee in them are explored. `LOOM_MAX_PREEMPTIONS` says with how
-//! many preemptions; the gate asks for two, `cargo xtask deep` for three.
+//! How models with a whole trustee in them are explored. `LOOM_MAX_PREEMPTIONS` sets the number of
+//! preemptions; the gate asks for two, `cargo xtask deep` for three.
 
 use corelay_delegate::Trustees;
 use corelay_sync::Futex;
@@ -7,25 +7,25 @@ use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use loom::model::Builder;
 
-/// Where `LOOM_MAX_PREEMPTIONS` does not say.
+/// Preemptions if `LOOM_MAX_PREEMPTIONS` is not set.
 const GATE: usize = 2;
 
-/// All of a trustee's life, with one preemption fewer than asked for: it takes hundreds of
+/// Explores all of a trustee's life, with one preemption fewer than asked for: it takes hundreds of
 /// steps.
 #[allow(dead_code, reason = "each file of models has one of the two kinds")]
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     explore(1, f);
 }
 
-/// One scene of it, with all preemptions asked for: what leads to the scene, and away from it,
-/// is left [`unexplored`].
+/// Explores one scene of it, with all preemptions asked for. The steps that lead to the scene, and
+/// away from it, are left [`unexplored`].
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn scene(f: impl Fn() + Sync + Send + 'static) {
     explore(0, f);
 }
 
-/// Runs `f`, and what other threads do meanwhile, in one order and without stale reads. Only
-/// one thread at a time may ask for it.
+/// Runs `f`, and the other threads meanwhile, in one order and without stale reads. Only one thread
+/// at a time may ask for it.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
     loom::stop_exploring();
@@ -34,27 +34,27 @@ pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// All of a trustee's life, of which only the parts that are [`explored`] are, with all
-/// preemptions asked for.
+/// Runs all of a trustee's life, and explores the [`explored`] parts of it, with all preemptions
+/// asked for.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn excerpt(f: impl Fn() + Sync + Send + 'static) {
     explore_explicitly(0, f);
 }
 
-/// As [`excerpt`], with one preemption fewer: where what is explored is long.
+/// Like [`excerpt`], with one preemption fewer: for long parts.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn long_excerpt(f: impl Fn() + Sync + Send + 'static) {
     explore_explicitly(1, f);
 }
 
-/// As [`excerpt`], with two preemptions fewer: where it is the ends of two trustees.
+/// Like [`excerpt`], with two preemptions fewer: for the ends of two trustees.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn longest_excerpt(f: impl Fn() + Sync + Send + 'static) {
     explore_explicitly(2, f);
 }
 
-/// Runs `f`, and what other threads do meanwhile, in every order. Only one thread at a time
-/// may ask for it.
+/// Runs `f`, and the other threads meanwhile, in every order. Only one thread at a time may ask for
+/// it.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn explored<R>(f: impl FnOnce() -> R) -> R {
     loom::explore();

@@ -1,4 +1,4 @@
-//! What a builder refuses, and what it makes.
+//! The settings that a builder refuses, and the trustees that it makes.
 
 use crate::support::{start, watchdog};
 use corelay_delegate::{StartError, Trustees};
@@ -62,9 +62,9 @@ fn bad_settings_are_refused_in_a_sentence() {
     assert!(matches!(error, Err(StartError::RingBytes(usize::MAX))));
 }
 
-/// A CPU that does not exist; those before it were started and end again.
+/// Trustees before a CPU that does not exist were started and end again.
 #[test]
-fn a_trustee_that_cannot_be_pinned() {
+fn a_cpu_that_does_not_exist_is_refused() {
     let _watch = watchdog();
     for trustees in [1, 3] {
         let cpus = (0..trustees - 1).map(|_| allowed_cpu()).chain([1_000_000]);
@@ -112,9 +112,9 @@ fn pinned_trustees_stay_where_they_are() {
     trustees.entrust_on(1, ()).apply(|()| ());
 }
 
-/// One after the other, and each by its number.
+/// One value after the other, and each by a trustee's number.
 #[test]
-fn values_go_round_the_trustees() {
+fn values_go_to_the_trustees_in_turn() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(3));
     let names: Vec<String> = (0..7)
@@ -134,7 +134,7 @@ fn values_go_round_the_trustees() {
 
 /// Settings at their limits work.
 #[test]
-fn extreme_settings() {
+fn settings_at_their_limits_work() {
     let _watch = watchdog();
     let builders = [
         Trustees::dedicated(1)
@@ -167,7 +167,7 @@ fn extreme_settings() {
 }
 
 #[test]
-fn a_trust_of_anything_can_be_shown() {
+fn a_trust_of_any_type_has_a_debug_text() {
     let _watch = watchdog();
     struct NotDebug;
     let trustees = start(Trustees::dedicated(1));

@@ -35,7 +35,7 @@ fn promise_06_poison_stops_the_rest_of_a_batch() {
             outcomes.borrow_mut().push((i, outcome));
         });
     }
-    // All have been issued when this one runs.
+    // All requests have been sent when this one runs.
     toy.add(move || drop(held.take()));
     toy.run();
     let mut outcomes = outcomes.take();
@@ -50,7 +50,7 @@ fn promise_06_poison_stops_the_rest_of_a_batch() {
     barrier().expect("everybody has heard of his own failure");
 }
 
-/// What is sent is dropped once, whether it runs, panics, or is refused.
+/// Closures are dropped once, whether they run, panic, or are refused.
 #[test]
 fn promise_02_coroutines_borrow_and_drop_once() {
     let _watch = watchdog();
@@ -121,7 +121,7 @@ fn promise_11_coroutines_and_shutdown() {
     }
 }
 
-/// Poison that was there before.
+/// Calls of coroutines find poison that was there before.
 #[test]
 fn promise_06_coroutines_are_told_of_poison() {
     let _watch = watchdog();

@@ -1,4 +1,4 @@
-//! Whatever is sent is dropped exactly once, whichever way it goes.
+//! Every value that is sent is dropped exactly once, whichever way it goes.
 
 use crate::support::{Tally, Token, hold_up, one, panic_of, start, watchdog};
 use corelay_delegate::{Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier};
@@ -15,7 +15,7 @@ impl Cargo for Token {
     }
 }
 
-/// So many words, one of them the token.
+/// Padding of so many words, with the token.
 struct Padded<const WORDS: usize>(#[allow(dead_code)] Token, #[allow(dead_code)] [u64; WORDS]);
 
 impl<const WORDS: usize> Cargo for Padded<WORDS> {
@@ -192,7 +192,7 @@ fn ways<F: Cargo, R: Cargo, C: Cargo>() {
 }
 
 #[test]
-fn drops_are_counted_once_on_every_way() {
+fn values_are_dropped_once_on_every_way() {
     let _watch = watchdog();
     ways::<Token, Token, Token>();
     ways::<Padded<3>, Padded<2>, Padded<2>>();
@@ -205,10 +205,9 @@ fn drops_are_counted_once_on_every_way() {
     ways::<Box<dyn std::any::Any + Send>, Token, Box<dyn std::any::Any + Send>>();
 }
 
-/// Zero-sized things with destructors: there is nothing to move, and still each is dropped
-/// once.
+/// Zero-sized values with destructors: there is nothing to move, and still each is dropped once.
 #[test]
-fn drops_of_nothing() {
+fn zero_sized_values_are_dropped_once() {
     let _watch = watchdog();
     static MADE: AtomicU64 = AtomicU64::new(0);
     static DROPPED: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,5 @@
-//! Many values at once: `entrust_all` gives what as many `entrust` would have given.
+//! Many values at once: `entrust_all` gives the handles that as many calls of `entrust` would have
+//! given.
 
 use crate::support::{OnDrop, Tally, one, panic_of, start, watchdog};
 use corelay_delegate::{Trust, Trustees, barrier};
@@ -24,7 +25,7 @@ fn values_keep_their_order_and_go_round() {
         let trustees = start(Trustees::dedicated(n));
         let first = trustees.entrust(usize::MAX);
         assert_eq!(home(&first), 0);
-        // None, fewer than trustees, and more than go in one message.
+        // None, fewer than trustees, and more than go in one shipment.
         let mut turn = 1;
         for len in [0, 1, 5, 10_000] {
             let handles = trustees.entrust_all(0..len);
@@ -42,7 +43,7 @@ fn values_keep_their_order_and_go_round() {
     }
 }
 
-/// One message holds a thousand small values: a round trip each would be 20,000 requests.
+/// One shipment holds a thousand small values: a round trip each would be 20,000 requests.
 #[test]
 fn many_values_take_few_requests() {
     let _watch = watchdog();
@@ -60,7 +61,7 @@ fn values_of_any_size() {
     for t in trustees.entrust_all((0..5).map(|i| vec![i; 100_000].into_boxed_slice())) {
         assert_eq!(t.apply(|v| v.len()), 100_000);
     }
-    // One of these is more than a message.
+    // One of these is more than a shipment.
     for (i, t) in trustees
         .entrust_all((0..5).map(|i| [i; 100_000]))
         .iter()
@@ -109,9 +110,9 @@ fn values_that_panic_while_they_are_made() {
     tally.assert_all_dropped(2_500);
 }
 
-/// Values may be made by asking the trustees that get them.
+/// Values may be made by calls to the trustees that get them.
 #[test]
-fn values_that_are_asked_for() {
+fn values_may_be_made_by_calls_to_their_trustees() {
     let _watch = watchdog();
     let trustees = one();
     let next = trustees.entrust(0u64);
@@ -127,7 +128,7 @@ fn values_that_are_asked_for() {
 }
 
 #[test]
-fn inside_a_closure_it_is_refused_by_name() {
+fn entrust_all_inside_a_closure_is_refused_by_name() {
     let _watch = watchdog();
     let (outer, trustees) = (one(), one());
     let t = outer.entrust(0u64);

@@ -1,5 +1,5 @@
-//! What the promises after the third say of futures: their order, their window, panics, nested
-//! calls and shutdown.
+//! The promises after the third, for futures: their order, their window, panics, nested calls and
+//! shutdown.
 
 use crate::promise_03_futures::{Counting, block_on, poll_with};
 use crate::support::{
@@ -71,7 +71,7 @@ fn promise_05_a_full_window_waits_or_gives_back() {
         .collect();
     assert_eq!(results, [1, 2, 3, 4]);
     tally.assert_all_dropped(4);
-    // As many futures may be kept as one likes: the window counts requests.
+    // A thread may keep any number of futures: the window counts requests.
     let many: Vec<_> = (0..1_000).map(|i| t.apply_async(move |_| i)).collect();
     let mut many = many.into_iter().map(|future| block_on(future).unwrap());
     assert!(many.by_ref().eq(0..1_000));
@@ -107,7 +107,7 @@ fn promise_05_a_callback_may_ask_for_futures() {
         panic!("{:?}", results[5])
     };
     assert_eq!(text_of(&**payload), "the sixth");
-    // The future has told of it, and nobody else does.
+    // The future has reported it, and no barrier does.
     barrier().unwrap();
 }
 
@@ -140,7 +140,7 @@ fn promise_06_a_panic_reaches_the_future_alone() {
     assert!(matches!(poisoned, Err(AsyncError::Poisoned)));
     assert_eq!(poisoned.unwrap_err().to_string(), "the object is poisoned");
     assert_eq!(block_on(fine).unwrap(), 1);
-    // The futures were told; others' callbacks are not taken for theirs.
+    // The futures have reported; the callbacks of others are not taken for theirs.
     barrier().unwrap();
     assert_eq!(called.get(), 5);
     tally.assert_all_dropped(2);
@@ -179,7 +179,7 @@ fn promise_06_panics_of_wakers_and_results_harm_nobody() {
             panic!("in wake");
         }
     }
-    /// Is woken without harm, but not dropped.
+    /// A waker that is woken without harm, but whose destructor panics.
     struct BadDrop;
     impl Wake for BadDrop {
         fn wake(self: Arc<Self>) {}
@@ -211,7 +211,7 @@ fn promise_06_panics_of_wakers_and_results_harm_nobody() {
 }
 
 #[test]
-fn promise_07_a_closure_cannot_ask() {
+fn promise_07_apply_async_is_refused_inside_a_closure() {
     let _watch = watchdog();
     let trustees = one();
     let (a, b) = (trustees.entrust(0u64), trustees.entrust(0u64));
@@ -276,7 +276,7 @@ fn promise_11_pending_futures_complete_at_shutdown() {
 }
 
 #[test]
-fn promise_11_what_is_not_taken_is_given_back() {
+fn promise_11_refused_closures_are_given_back() {
     let _watch = watchdog();
     let tally = Tally::new();
     for _ in 0..scaled(100) {
@@ -314,8 +314,8 @@ fn promise_11_what_is_not_taken_is_given_back() {
     }
 }
 
-/// Futures of many threads, awaited, dropped, polled and dropped, or given to other threads,
-/// of two trustees.
+/// Futures of many threads, awaited, dropped, polled and dropped, or given to other threads, with
+/// two trustees.
 #[test]
 fn stress_futures() {
     let _watch = watchdog();

@@ -37,7 +37,8 @@ impl Drop for Large {
     }
 }
 
-/// Runs `f` where large values have room: the stack of who asks is its own affair.
+/// Runs `f` on a thread whose stack has room for large values: the caller's stack is its own
+/// affair.
 fn roomy(f: impl FnOnce(&Arc<AtomicUsize>) + Send) {
     let _watch = watchdog();
     with_stack_of(256 * BYTES, || f(&Arc::default()));
@@ -104,7 +105,7 @@ fn large_values_are_built_where_there_is_room() {
     });
 }
 
-/// One of each form, with captures that are looked at on the trustee.
+/// Sends one request of each form, with captures that are looked at on the trustee.
 fn capture(t: &Trust<u64>, drops: &Arc<AtomicUsize>) -> usize {
     let add = |large: &Large, n: &mut u64| {
         assert_eq!(large.ends(), (1, 1));
@@ -172,7 +173,7 @@ fn large_captures_that_do_not_run_are_dropped_off_the_stack() {
         assert!(block_on(future).is_err());
         assert_eq!(barrier().unwrap_err().count(), 1);
         assert_eq!(dropped(drops), 4);
-        // Gone: what has been captured comes back.
+        // Refused by a closed trustee: the captures come back.
         trustees.shutdown();
         let captured = Large::new(1, drops);
         match t.try_apply(move |_| captured.ends()) {
@@ -209,7 +210,7 @@ fn large_results_come_from_stacks_with_room() {
             block_on(future).map(|large| large.ends()).ok(),
             Some((3, 3))
         );
-        // Nobody wants it: it is dropped on the trustee.
+        // Its result is not wanted: it is dropped on the trustee.
         drop(t.apply_async(make));
         barrier().unwrap();
         trustees.shutdown();
@@ -240,9 +241,9 @@ fn large_captures_and_results_of_launches() {
     });
 }
 
-/// The own ones of a member too: its stack is its function's.
+/// A member's requests to its own objects, too: its stack is its function's.
 #[test]
-fn large_things_of_flat_members() {
+fn large_values_of_flat_members() {
     roomy(|drops| {
         let team = Trustees::flat(2).stack_size(256 * BYTES);
         let team = team.start().unwrap();
@@ -251,7 +252,7 @@ fn large_things_of_flat_members() {
             .run(|me| {
                 let own = me.entrust(Large::new(9, drops));
                 assert_eq!(own.apply(|large| large.ends()), (9, 9));
-                // Each its own, then each the other's.
+                // First each its own, then each the other's.
                 let mine = capture(&numbers[me.number()], drops);
                 barrier().unwrap();
                 mine

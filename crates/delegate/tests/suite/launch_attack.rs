@@ -75,7 +75,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// Some things at random; launches inside launches up to `depth`.
+    /// Makes some steps at random; launches inside launches up to `depth`.
     fn steps(&self, rng: &mut Rng, steps: u64, depth: u64) {
         let mut handles = Vec::new();
         for _ in 0..steps {

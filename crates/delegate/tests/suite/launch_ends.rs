@@ -23,7 +23,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// How a `try_apply` ended.
+/// The outcome of a `try_apply`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Called {
     Well,
@@ -51,7 +51,7 @@ fn a_destructor_calls_while_its_closure_unwinds() {
         let launch = t.launch(move |_| {
             let _calls = OnDrop(move || {
                 let mut said = theirs.lock().unwrap();
-                // Behind what it has asked for before.
+                // After its earlier requests.
                 free.post(|n| *n += 10);
                 said.push(free.apply(|n| *n) == 10);
                 for i in 0..50 {
@@ -97,7 +97,7 @@ fn a_destructor_waits_for_other_closures_of_its_trustee() {
             waits.apply(|_| ());
         }
     });
-    // And one on another trustee that waits for what that one holds.
+    // The other closure, on another trustee, waits for the object that this one holds.
     let (behind, my, waits) = (held.clone(), Arc::clone(&step), pause.clone());
     let far_off = far.launch(move |_| {
         while my.load(Ordering::Acquire) < 1 {
@@ -126,10 +126,10 @@ fn a_destructor_waits_for_other_closures_of_its_trustee() {
     assert_eq!(*said.lock().unwrap(), [Called::Well, Called::Well]);
 }
 
-/// All forms of requests wait behind a closure that panics: each hears of it once, and nothing that
-/// they have captured is lost.
+/// All forms of requests wait after a closure that panics: each reports it once, and no captures
+/// are lost.
 #[test]
-fn a_panic_reaches_all_that_waits_behind_it() {
+fn a_panic_reaches_every_request_that_waits_for_it() {
     let _watch = watchdog();
     for n in [1, 2] {
         for window in [4, 256] {
@@ -179,7 +179,8 @@ fn a_panic_reaches_all_that_waits_behind_it() {
     }
 }
 
-/// A result that nobody takes is dropped where its closure ended, and its destructor may wait.
+/// A result that nobody takes is dropped on the thread where its closure ended, and its destructor
+/// may wait.
 #[test]
 fn a_result_that_nobody_takes_calls_as_it_is_dropped() {
     let _watch = watchdog();
@@ -232,7 +233,8 @@ fn a_last_handle_is_dropped_by_the_closure_that_holds_its_object() {
     }
 }
 
-/// Callbacks of a closure that has ended run, also those that call, launch or panic; its channels go.
+/// Callbacks of a closure that has ended run, also those that call, launch or panic; then its
+/// channels go.
 #[test]
 fn a_closure_ends_with_callbacks_pending() {
     let _watch = watchdog();
@@ -274,11 +276,11 @@ fn a_closure_ends_with_callbacks_pending() {
 
 /// Nobody but the closure itself could let it go on.
 #[test]
-fn a_closure_that_launches_on_what_it_holds_is_told() {
+fn joining_a_launch_on_the_own_object_is_refused() {
     let _watch = watchdog();
     let trustees = start(hosted(1));
     let t = trustees.entrust(0u64).named("mine");
-    // Not joined: it runs behind.
+    // Not joined: it runs after the closure.
     let own = t.clone();
     t.launch(move |_| drop(own.launch(|n| *n += 1)))
         .join()
@@ -320,7 +322,7 @@ fn promise_11_shutdown_among_closures_that_call_each_other() {
                 objects[i % 3].launch(move |_| {
                     let _token = token;
                     for k in 0..round % 7 {
-                        // Refused where it closed a ring, or comes too late.
+                        // Refused if it would close a ring, or comes too late.
                         let _ = all[(i + 1 + k as usize) % 3].try_apply(|n| *n += 1);
                     }
                 })
@@ -337,9 +339,10 @@ fn promise_11_shutdown_among_closures_that_call_each_other() {
     }
 }
 
-/// A closure shuts down trustees whose closures wait for what it holds: they are refused.
+/// A closure shuts down trustees whose closures wait for the object that it holds: they are
+/// refused.
 #[test]
-fn promise_11_a_closure_shuts_down_whoever_waits_for_it() {
+fn promise_11_a_closure_shuts_down_trustees_that_wait_for_it() {
     let _watch = watchdog();
     for calls_first in [false, true] {
         let (home, theirs) = (start(hosted(1)), start(hosted(1)));
@@ -374,7 +377,7 @@ fn promise_11_a_closure_shuts_down_whoever_waits_for_it() {
     }
 }
 
-/// Two closures that shut down each other's trustees: one of them is told.
+/// Two closures that shut down each other's trustees: one of them is refused.
 #[test]
 fn promise_11_closures_do_not_shut_down_each_other() {
     let _watch = watchdog();

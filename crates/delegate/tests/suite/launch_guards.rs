@@ -1,4 +1,4 @@
-//! Launched closures that wait where they may not be suspended, and coroutines beside them that are no
+//! Launched closures that wait without being suspended, and coroutines beside them that are no
 //! launched closures.
 
 use crate::support::{Gate, panic_of, scaled, start, until, watchdog};
@@ -62,7 +62,7 @@ fn a_closure_that_keeps_its_thread_is_served_beneath() {
     assert_eq!(beside.apply(|n| *n), 0, "it has run under the guard");
 }
 
-/// The caller's requests to `t` are done.
+/// Waits until the caller's requests to `t` are done.
 fn barrier_but_for_launches(t: &Trust<u64>) {
     let (done, said) = (Rc::new(Cell::new(false)), t.clone());
     let note = Rc::clone(&done);
@@ -72,7 +72,8 @@ fn barrier_but_for_launches(t: &Trust<u64>) {
     }
 }
 
-/// What cannot run while the closure keeps its thread cannot be waited for: that is said.
+/// A closure that keeps its thread cannot wait for a launch that cannot run there meanwhile: it is
+/// refused.
 #[test]
 fn a_closure_that_keeps_its_thread_waits_for_no_launch_there() {
     let _watch = watchdog();
@@ -94,10 +95,10 @@ fn a_closure_that_keeps_its_thread_waits_for_no_launch_there() {
     assert_eq!(launch.join().unwrap(), 1);
 }
 
-/// One waits for the end of the other's trustee, whose closure waits for a launch that cannot begin:
-/// one of the two is told, whichever comes last.
+/// One closure waits for the end of the other's trustee, whose closure waits for a launch that
+/// cannot begin: one of the two is refused, whichever comes last.
 #[test]
-fn a_ring_with_nothing_to_refuse_has_an_end() {
+fn a_ring_without_a_refusable_request_is_refused() {
     let _watch = watchdog();
     for _ in 0..scaled(20) {
         let (here, there) = (start(hosted(1)), start(hosted(1)));
@@ -144,7 +145,7 @@ fn the_end_of_a_closure_waits_for_no_launch() {
     }
 }
 
-/// A call inside of what may not be suspended is refused, and so is a wait for room.
+/// A call inside a section that may not be suspended is refused, and so is a wait for room.
 #[test]
 fn a_section_that_may_not_be_suspended_refuses_calls() {
     let _watch = watchdog();
@@ -155,7 +156,7 @@ fn a_section_that_may_not_be_suspended_refuses_calls() {
     let launch = held.launch(move |_| {
         far.post(move |_| shut.wait());
         let name = "a section";
-        // SAFETY: dropped below, before the name ends.
+        // SAFETY: the guard is dropped below, before the name ends.
         let section = unsafe { NoSwitch::enter(&name, |name| name) };
         let text = panic_of(|| far.apply(|n| *n));
         assert!(text.contains("Trust::apply at ") && text.contains("inside a section"));
@@ -208,7 +209,8 @@ fn a_temporary_client_is_its_coroutines_own() {
     );
 }
 
-/// A temporary client is finished also inside of what may not be suspended: its trustee serves beneath.
+/// A temporary client is finished also inside a section that may not be suspended: its trustee
+/// serves beneath it.
 #[test]
 fn a_temporary_client_is_finished_inside_of_a_section() {
     let _watch = watchdog();
@@ -221,7 +223,7 @@ fn a_temporary_client_is_finished_inside_of_a_section() {
     let launch = held.launch(move |_| {
         let spawned = wait::spawn(Box::new(move || {
             let name = "a section";
-            // SAFETY: dropped below, before the name ends.
+            // SAFETY: the guard is dropped below, before the name ends.
             let section = unsafe { NoSwitch::enter(&name, |name| name) };
             begun.open();
             asked.post(|n| *n += 1);
@@ -238,8 +240,8 @@ fn a_temporary_client_is_finished_inside_of_a_section() {
     until(|| far.apply(|n| *n) == 1);
 }
 
-/// A callback of such a client may wait for what a launched closure of its trustee holds: that one has
-/// its turns.
+/// A callback of such a client may wait for an object that a launched closure of its trustee holds:
+/// that closure has its turns.
 #[test]
 fn a_callback_of_a_temporary_client_is_suspended() {
     let _watch = watchdog();
@@ -266,10 +268,10 @@ fn a_callback_of_a_temporary_client_is_suspended() {
     launch.join().unwrap();
 }
 
-/// A closure that keeps its thread asks for what another one has held that has just ended. Where that one
-/// has not yet ended, it cannot, and the request is refused.
+/// A closure that keeps its thread makes a request to the object of another closure that has just
+/// ended. If that one has not yet ended, it cannot, and the request is refused.
 #[test]
-fn what_an_ended_closure_held_is_let_go_beneath() {
+fn an_ended_closures_object_is_freed_beneath_a_closure() {
     let _watch = watchdog();
     let trustees = start(hosted(2));
     let far = trustees.entrust_on(1, ());
@@ -296,8 +298,8 @@ fn what_an_ended_closure_held_is_let_go_beneath() {
     }
 }
 
-/// A guard inside a launched closure gives its channels back, but for those by which it has launched: a
-/// barrier waits for those closures.
+/// A guard inside a launched closure gives its channels back, but for those by which it has
+/// launched: a barrier waits for those closures.
 #[test]
 fn a_barrier_waits_for_what_was_launched_before_a_guard_ended() {
     let _watch = watchdog();
@@ -320,7 +322,7 @@ fn a_barrier_waits_for_what_was_launched_before_a_guard_ended() {
 }
 
 /// Two sessions of one closure are one client's. The second, left where another coroutine finds it,
-/// may not be used in the midst of a call of the first.
+/// may not be used during a call of the first.
 #[test]
 fn a_session_is_used_by_one_coroutine_at_a_time() {
     thread_local! {
@@ -331,7 +333,7 @@ fn a_session_is_used_by_one_coroutine_at_a_time() {
     let trustees = start(hosted(2));
     let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(0, 0u64));
     let boxed = Box::into_raw(Box::new(trustees.entrust_on(1, 0u64)));
-    // SAFETY: taken back at the end, when no session is left.
+    // SAFETY: the box is taken back at the end, when no session is left.
     let far: &'static Trust<u64> = unsafe { &*boxed };
     let gate = Gate::new();
     let shut = gate.clone();
@@ -358,14 +360,14 @@ fn a_session_is_used_by_one_coroutine_at_a_time() {
     first.join().unwrap();
     assert_eq!(far.apply(|n| *n), 1);
     drop(trustees);
-    // SAFETY: from `Box::into_raw`; both closures have ended, and their sessions.
+    // SAFETY: `Box::into_raw` made the address; both closures have ended, and their sessions.
     drop(unsafe { Box::from_raw(boxed) });
 }
 
-/// A trustee that has been asked to end, and finds a launch in its last look, takes requests again: of
-/// other trustees' closures too, which came in the midst of that look.
+/// A trustee that has been asked to end, and finds a launch in its last look, takes requests again.
+/// Requests of other trustees' closures that came during that look are not lost.
 #[test]
-fn a_trustee_that_opens_again_has_lost_no_nested_request() {
+fn a_trustee_that_opens_again_loses_no_nested_request() {
     let _watch = watchdog();
     for _ in 0..scaled(10) {
         let (asks, ends) = (start(Trustees::dedicated(1)), start(hosted(1).batch(1)));
@@ -392,11 +394,12 @@ fn a_trustee_that_opens_again_has_lost_no_nested_request() {
         });
         begun.wait();
         let end = std::thread::spawn(move || ends.shutdown());
-        // So that it has probably been said. If not, there is nothing to be seen.
+        // A delay in which the request is probably sent. If not, the test sees nothing.
         std::thread::sleep(Duration::from_millis(5));
         first.open();
         second.wait();
-        // It has been told, and has passed this thread by: what follows is found in its last look.
+        // The trustee has been asked to end, and has passed this thread by: it finds later requests
+        // in its last look.
         let (begun, looking) = (Gate::new(), looks.clone());
         let seen = begun.clone();
         to.post(move |_| {
@@ -414,7 +417,7 @@ fn a_trustee_that_opens_again_has_lost_no_nested_request() {
         let asked = to.clone();
         from.apply(move |()| asked.post(|n| *n += 1));
         looks.open();
-        // It has sent what its closure has asked for.
+        // Its trustee has sent the closure's requests.
         from.apply(|()| ());
         until(|| to.try_apply(|n| *n).is_ok_and(|n| n == 1));
         ends_now.store(true, Ordering::Relaxed);

@@ -39,7 +39,7 @@ impl Steps {
         }
     }
 
-    /// Lets others come to where they wait. No test needs it to be long enough.
+    /// Lets other threads come to their waits. No test needs it to be long enough.
     fn let_others_wait(&self) {
         (0..300).for_each(|_| self.pause());
     }
@@ -66,8 +66,8 @@ fn refused<R, F>(result: Result<R, TryApplyError<F>>) -> bool {
     }
 }
 
-/// A closure that does not wait for its requests is in no ring: whoever waits for it is let in when
-/// it has ended.
+/// A closure that does not wait for its requests is in no ring: a request that waits for it runs
+/// when it has ended.
 #[test]
 fn a_request_that_nobody_waits_for_closes_no_ring() {
     let _watch = watchdog();
@@ -103,7 +103,7 @@ fn a_request_that_nobody_waits_for_closes_no_ring() {
     }
 }
 
-/// An answer to another request of the closure does not hide that it waits.
+/// An answer to another request of the closure does not hide its wait.
 #[test]
 fn an_answer_meanwhile_hides_no_ring() {
     let _watch = watchdog();
@@ -180,8 +180,8 @@ fn a_report_names_what_is_held_and_waited_for() {
     until(|| held(0).is_empty() && held(1).is_empty());
 }
 
-/// The closure that holds `a` waits by `wait` for what it has asked of `b` by `ask`; the one that
-/// holds `b` calls `a`, before that or after it.
+/// Builds a ring. The closure that holds `a` waits by `wait` for the request that it has made to
+/// `b` by `ask`; the one that holds `b` calls `a`, before that or after it.
 fn ring_by(window: usize, ask: fn(&Trust<u32>), wait: fn(&Trust<u32>) -> Option<CircularWait>) {
     for calls_first in [false, true] {
         for trustee in [0, 1] {
@@ -223,7 +223,7 @@ fn ring_by(window: usize, ask: fn(&Trust<u32>), wait: fn(&Trust<u32>) -> Option<
 }
 
 #[test]
-fn rings_by_way_of_barriers_are_refused() {
+fn rings_through_barriers_are_refused() {
     let _watch = watchdog();
     let wait = |_: &Trust<u32>| circular(barrier());
     ring_by(256, |b| b.post(|n| *n += 1), wait);
@@ -231,11 +231,11 @@ fn rings_by_way_of_barriers_are_refused() {
 }
 
 #[test]
-fn rings_by_way_of_full_windows_are_refused() {
+fn rings_through_full_windows_are_refused() {
     let _watch = watchdog();
     let wait = |b: &Trust<u32>| {
         (0..6).for_each(|_| b.post(|n| *n += 1));
-        // What was refused for the others' sake is told here.
+        // The barrier reports the request that was refused to break the ring.
         circular(barrier())
     };
     ring_by(4, |_| (), wait);
@@ -243,13 +243,13 @@ fn rings_by_way_of_full_windows_are_refused() {
 
 /// A closure that waits at a barrier for a closure that it has launched itself.
 #[test]
-fn rings_by_way_of_launches_are_refused() {
+fn rings_through_launches_are_refused() {
     let _watch = watchdog();
     for n in [1, 2] {
         let trustees = start(hosted(n));
         let a = trustees.entrust_on(0, 0u32).named("a");
         let b = trustees.entrust_on(n - 1, 0u32).named("b");
-        // On the value that it holds.
+        // A launch on the value that the closure holds.
         let own = a.clone();
         let launch = a.launch(move |_| {
             let inner = own.launch(|n| *n += 1);
@@ -257,7 +257,8 @@ fn rings_by_way_of_launches_are_refused() {
             is_circular(&inner.join())
         });
         assert!(launch.join().unwrap());
-        // On another, from where the value is called that it holds: before the barrier, and in it.
+        // A launch on another value, which calls the value that the closure holds: before the
+        // barrier, and during it.
         for first in [false, true] {
             let steps = Steps::new(&trustees);
             let (own, other, my) = (a.clone(), b.clone(), steps.clone());
@@ -283,10 +284,10 @@ fn rings_by_way_of_launches_are_refused() {
     }
 }
 
-/// Nobody waits for an object: two join each other's launch, and one joins the closure that waits
-/// for it at a barrier.
+/// No closure waits for an object: two join each other's launch, and one joins the closure that
+/// waits for it at a barrier.
 #[test]
-fn rings_by_way_of_joins_alone_are_refused() {
+fn rings_through_joins_alone_are_refused() {
     let _watch = watchdog();
     for n in [1, 2] {
         let trustees = start(hosted(n));

@@ -35,15 +35,15 @@ impl Door {
         self.0.apply(|open| *open = true);
     }
 
-    /// In a launched closure.
+    /// Waits in a launched closure.
     fn wait(&self) {
         while !self.0.apply(|open| *open) {}
     }
 }
 
-/// A closure that was not launched may not wait, and what it asks for is sent when it has ended.
+/// A closure that was not launched may not wait, and its requests are sent when it has ended.
 #[test]
-fn a_plain_closure_of_a_hosted_trustee_asks_another_one() {
+fn a_plain_closure_of_a_hosted_trustee_sends_after_its_end() {
     let _watch = watchdog();
     let trustees = start(hosted(2));
     let (here, there) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
@@ -95,7 +95,7 @@ fn texts(ring: &CircularWait) -> Vec<&str> {
 
 /// All kinds of requests wait at a held object and keep their order; other objects are served.
 #[test]
-fn promise_04_order_behind_a_held_object() {
+fn promise_04_requests_keep_their_order_at_a_held_object() {
     let _watch = watchdog();
     for (window, n) in [(256, 1), (256, 2), (16, 1), (16, 2)] {
         for origin in [0u32, u32::MAX - 40] {
@@ -226,7 +226,7 @@ fn rings_of_one_two_and_three_are_named() {
         });
         assert_eq!(refused.join().unwrap(), 1);
         assert_eq!(alone.apply(|n| *n), 8, "neither poisoned nor held");
-        // More: each holds its own, and asks for the next one's.
+        // More: each holds its own, and makes a request to the next one's.
         for length in [2usize, 3] {
             let objects: Vec<_> = (0..length)
                 .map(|i| trustees.entrust_on(i % n, i as u64).named(&format!("o{i}")))
@@ -268,7 +268,7 @@ fn rings_of_one_two_and_three_are_named() {
 
 /// A closure that joins a launch that waits for the object that it holds itself.
 #[test]
-fn rings_by_way_of_joins_are_named() {
+fn rings_through_joins_are_named() {
     let _watch = watchdog();
     let trustees = start(hosted(2));
     let a = trustees.entrust_on(0, 0u64).named("a");
@@ -278,7 +278,7 @@ fn rings_by_way_of_joins_are_named() {
         Err(AsyncError::Circular(ring)) => assert_eq!(texts(&ring), ["\"a\" (u64)"]),
         other => panic!("{other:?}"),
     }
-    // And what was refused to be joined has run nevertheless, or has been refused itself.
+    // The launch whose join was refused has run nevertheless, or has been refused itself.
     barrier().unwrap();
     assert_eq!(a.apply(|n| *n), 0);
     // Nested, and well.
@@ -435,7 +435,7 @@ fn a_launched_closure_is_a_client() {
             assert_eq!(text, "theirs");
             theirs.clear_poison();
             *mine = theirs.apply(|n| *n);
-            // Left to be answered behind its end.
+            // Left to be answered after its end.
             let after = theirs.clone();
             theirs.apply_then(|n| *n += 1, move |()| after.post(|n| *n += 1));
         });

@@ -1,4 +1,4 @@
-//! The promises of delegation, each with tests named after it, and what may go wrong.
+//! The promises of delegation, each with tests named after it, and failures of all kinds.
 //!
 //! `CORELAY_STRESS=10 cargo test …` runs ten times as many iterations.
 // Closures given back are run on the spot, and refused ones may be large.

@@ -61,7 +61,7 @@ macro_rules! for_sizes {
 fn promise_01_captures_and_results_of_0_bytes_to_64_kib() {
     let _watch = watchdog();
     let trustees = one();
-    // Without optimisation every move is another copy on the stack.
+    // In unoptimised builds every move is another copy on the stack.
     with_stack_of(32 << 20, || {
         let trustees = one();
         for_sizes!(&trustees; 65536);
@@ -70,7 +70,7 @@ fn promise_01_captures_and_results_of_0_bytes_to_64_kib() {
     for_sizes!(&trustees; 128 129 136 192 199 200 201 208 216 255 256 257 1024 4096 16384);
 }
 
-/// Ever and anon the large ones, so that every kind of record stands beside every other.
+/// Now and then a large record, so that every kind of record stands beside every other.
 #[test]
 fn promise_01_mixed_sizes_in_one_ring() {
     let _watch = watchdog();
@@ -251,7 +251,7 @@ fn promise_01_entrust_with_builds_and_drops_on_the_trustee() {
         drop(local);
         let probe = trustees.entrust_on(trustee, ());
         probe.apply(|()| ());
-        // Retirement is news, read by the pass after the one that served the call at last.
+        // The object's retirement is read by the pass after the one that served the call.
         crate::support::until(|| dropped.lock().unwrap().is_some());
         assert_eq!(*dropped.lock().unwrap(), Some(home));
     }

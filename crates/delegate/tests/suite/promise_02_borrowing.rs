@@ -68,8 +68,8 @@ fn promise_02_frames_are_left_after_the_answer() {
     assert_eq!(t.apply(|n| *n), threads * each);
 }
 
-/// Issues two requests, the first with a callback that panics, and waits until both have
-/// been executed. The next call that reaps runs the callback.
+/// Sends two requests, the first with a callback that panics, and waits until both have been
+/// executed. The next call that reaps runs the callback.
 fn leave_a_panicking_callback(t: &Trust<u64>) {
     let ran = Gate::new();
     let (open, held) = (ran.clone(), hold_up(t));

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How many requests a client has issued when it goes away: around every multiple of what
-/// is published together, and each little number.
+/// The numbers of requests that a client has made when it goes away: around every multiple of a
+/// batch, and each little number.
 const COUNTS: [u64; 18] = [
     1, 2, 3, 4, 5, 6, 7, 8, 15, 33, 63, 64, 65, 66, 127, 128, 129, 200,
 ];
@@ -105,8 +105,8 @@ fn promise_03_accepted_means_executed_though_the_client_ends() {
     assert_eq!(t.apply(|n| *n), expected);
 }
 
-/// A client that is busy publishes its requests together, and a trustee that has nothing to
-/// do looks for those it was not told of. One that always has something to do must look too.
+/// A client that is busy publishes its requests together, and an idle trustee looks for those that
+/// are not published. A trustee that always has something to do must look too.
 #[test]
 fn promise_03_a_busy_trustee_runs_what_was_not_published() {
     let _watch = watchdog();

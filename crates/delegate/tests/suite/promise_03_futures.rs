@@ -1,5 +1,5 @@
-//! Promise 3: Futures need no polling by the thread that asked: the trustee stores the result
-//! and wakes. Dropping the future abandons it. What the other promises say of futures is in
+//! Promise 3: Futures need no polling by the thread that sent the request: the trustee stores the
+//! result and wakes. Dropping the future abandons it. The other promises for futures are in
 //! `futures`.
 
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, until, watchdog};
@@ -164,7 +164,7 @@ fn promise_03_the_waker_of_the_last_poll_is_woken() {
     for waker in [&first_waker, &first_waker, &second_waker, &second_waker] {
         assert!(poll_with(&mut future, waker).is_pending());
     }
-    // Ours and the one in `first_waker`: the slot's has been dropped.
+    // This test's own and the one in `first_waker`: the slot's has been dropped.
     assert_eq!(Arc::strong_count(&first), 2);
     assert_eq!(Arc::strong_count(&second), 3);
     drop(held);
@@ -252,7 +252,7 @@ fn promise_03_a_dropped_future_leaves_nothing() {
         assert_eq!(tally.made(), tally.dropped());
     }
 
-    // Taken, and a dropped future's fault.
+    // A result that was taken, and a fault of a dropped future.
     let kept = token();
     let result = block_on(t.apply_async(move |()| kept)).unwrap();
     assert_eq!(tally.made() - tally.dropped(), 1);

@@ -1,4 +1,4 @@
-//! Promise 4: Per client and trustee, requests run and callbacks come in issue order.
+//! Promise 4: Per client and trustee, requests run and callbacks come in the order of sending.
 
 use crate::support::{Gate, Rng, one, scaled, start, watchdog};
 use corelay_delegate::{Builder, ClientGuard, Trust, Trustees, barrier, poll};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Numbers requests at their issue, and looks at their order where they run.
+/// Numbers requests when they are sent, and checks their order when they run.
 #[derive(Clone)]
 struct Sequence {
     issued: Rc<Cell<u64>>,
@@ -27,7 +27,7 @@ impl Sequence {
         }
     }
 
-    /// What the next request does on the trustee.
+    /// The next request's closure.
     fn next<const PAD: usize>(&self) -> impl FnOnce(&mut u64) -> u64 + Send + 'static {
         let number = self.issued.get();
         self.issued.set(number + 1);
@@ -41,7 +41,7 @@ impl Sequence {
         }
     }
 
-    /// What is done with its answer.
+    /// The callback for its answer.
     fn then(&self) -> impl FnOnce(u64) + 'static {
         let reaped = Rc::clone(&self.reaped);
         move |number| {
@@ -51,7 +51,7 @@ impl Sequence {
     }
 }
 
-/// `f` without its answer.
+/// The closure `f`, without its answer.
 fn quiet(
     f: impl FnOnce(&mut u64) -> u64 + Send + 'static,
 ) -> impl FnOnce(&mut u64) + Send + 'static {
@@ -154,7 +154,7 @@ fn promise_04_fifo_through_sleeps() {
     );
 }
 
-/// A mail call runs behind everything that its client has asked for before.
+/// A mail call runs after all earlier requests of its client.
 #[test]
 fn promise_04_apply_sees_what_was_posted() {
     let _watch = watchdog();
@@ -198,7 +198,7 @@ fn promise_04_a_request_that_waits_is_not_overtaken_by_a_later_callback() {
     assert_eq!(t.apply(std::mem::take), ["first", "second", "third"]);
 }
 
-/// As above, the call being the callback's own.
+/// The same with a call of the callback's own.
 #[test]
 fn promise_04_a_request_that_waits_is_not_overtaken_by_apply() {
     let _watch = watchdog();
@@ -222,10 +222,10 @@ fn promise_04_a_request_that_waits_is_not_overtaken_by_apply() {
     assert_eq!(t.apply(std::mem::take), [0, 1, 2]);
 }
 
-/// Callbacks issue in turn, in windows of any size. Only they number their requests: a
+/// Callbacks make requests in turn, in windows of any size. Only they number their requests: a
 /// request from outside may run callbacks, and so be overtaken, before its call returns.
 #[test]
-fn promise_04_fifo_with_callbacks_that_issue() {
+fn promise_04_fifo_with_callbacks_that_make_requests() {
     let _watch = watchdog();
     fn issue(t: &Trust<u64>, sequence: &Sequence, rng: &Rc<Cell<Rng>>, left: u64) {
         if left == 0 {
@@ -271,7 +271,7 @@ fn promise_04_fifo_with_callbacks_that_issue() {
     }
 }
 
-/// Nothing is promised across trustees but that everybody arrives.
+/// Nothing is promised across trustees but that every request arrives.
 #[test]
 fn promise_04_each_trustee_by_itself() {
     let _watch = watchdog();
@@ -290,8 +290,7 @@ fn promise_04_each_trustee_by_itself() {
     }
 }
 
-/// What goes to one trustee says nothing of what goes to another: a request issued later runs
-/// first there.
+/// Requests to one trustee are not ordered with those to another: a later request runs first there.
 #[test]
 fn promise_04_no_order_across_trustees() {
     let _watch = watchdog();

@@ -1,4 +1,4 @@
-//! Promise 5: A window per client and trustee; nothing grows with it, and `try_*` gives back.
+//! Promise 5: A window per client and trustee; nothing grows beyond it, and `try_*` gives back.
 
 use crate::support::{
     Gate, Tally, hold_up, one, panic_of, scaled, settle, start, watchdog, with_stack_of,
@@ -36,14 +36,14 @@ fn promise_05_a_window_takes_so_many_requests() {
             };
             break back;
         };
-        // Of a large window, the rings do not grow for the last eighth.
+        // For the last eighth of a large window the rings do not grow.
         assert!(taken <= window, "{taken} of {window}");
         assert!(
             taken == window || window > 16 && taken > window * 3 / 4,
             "{taken} of {window}"
         );
         assert_eq!(tally.dropped(), 0);
-        // What came back is whole.
+        // The closure that came back is whole.
         let mut here = 0;
         back(&mut here);
         assert_eq!((here, tally.dropped()), (1, 1));
@@ -115,7 +115,7 @@ fn promise_05_bytes_are_limited_too() {
     assert_eq!(t.apply(|n| *n), (100 + taken) * 25);
 }
 
-/// The plain forms wait where the `try_` forms give back, and callbacks run meanwhile.
+/// The plain forms wait when the `try_` forms would give back, and callbacks run meanwhile.
 #[test]
 fn promise_05_a_full_window_waits_and_reaps() {
     let _watch = watchdog();
@@ -137,10 +137,10 @@ fn promise_05_a_full_window_waits_and_reaps() {
     }
 }
 
-/// A callback asks for many times what the window holds. It can make no room, so what finds
-/// none is executed before its call returns.
+/// A callback makes many times the requests that the window holds. It can make no room, so a
+/// request that finds none is executed before its call returns.
 #[test]
-fn promise_05_callbacks_that_issue_more_than_the_window() {
+fn promise_05_callbacks_that_send_more_than_the_window() {
     let _watch = watchdog();
     for window in [1usize, 2, 5, 40] {
         let trustees = start(Trustees::dedicated(1).window(window));
@@ -167,8 +167,8 @@ fn promise_05_callbacks_that_issue_more_than_the_window() {
     }
 }
 
-/// As above with callbacks in turn: those that find no room are left for later, and of them
-/// no more than a window.
+/// The same with callbacks in turn: those that find no room are left for later, up to a window of
+/// them.
 #[test]
 fn promise_05_apply_then_panics_naming_the_call_when_too_many_callbacks_are_left() {
     let _watch = watchdog();
@@ -221,7 +221,7 @@ fn promise_05_apply_then_panics_naming_the_call_when_too_many_callbacks_are_left
     }
 }
 
-/// What goes wrong with a request that a callback has made without room is reported too.
+/// The failure of a request that a callback has made without room is reported too.
 #[test]
 fn promise_05_failures_of_requests_without_room_are_reported() {
     let _watch = watchdog();
@@ -282,8 +282,8 @@ fn promise_05_try_forms_give_back_inside_a_callback() {
     tally.assert_all_dropped(2 + 1 + 2);
 }
 
-/// The callback runs while a request waits for room, and finds none itself. That the tail
-/// was looked at in between must not make the waiting one wait for ever.
+/// The callback runs while a request waits for room, and finds none itself. A look at the tail in
+/// between must not make the waiting one wait for ever.
 #[test]
 fn promise_05_a_request_waits_although_its_callbacks_look_at_the_tail() {
     let _watch = watchdog();
@@ -321,7 +321,7 @@ fn promise_05_a_request_waits_although_its_callbacks_look_at_the_tail() {
     assert_eq!(t.apply(|n| *n), 112);
 }
 
-/// The same, the trustee having been shut down by the callback.
+/// The same after the callback has shut the trustee down.
 #[test]
 fn promise_05_a_request_waits_although_the_trustee_ends_meanwhile() {
     let _watch = watchdog();
@@ -348,8 +348,8 @@ fn promise_05_a_request_waits_although_the_trustee_ends_meanwhile() {
     barrier().unwrap();
 }
 
-/// Leaves three long requests executed and not reaped. The first one's callback issues a
-/// fourth: the rings would have to grow for it, but that would fill the window.
+/// Leaves three long requests executed and not reaped. The first one's callback sends a fourth: the
+/// rings would have to grow for it, but that would fill the window.
 fn grow_in_vain(spin: Duration, then: impl FnOnce(Trustees)) {
     let trustees = start(Trustees::dedicated(1).window(3).spin(spin));
     let t = trustees.entrust(0u64);
@@ -396,7 +396,7 @@ fn promise_05_rings_that_grow_in_vain_after_shutdown() {
     });
 }
 
-/// A chain of callbacks, each issuing the next: the stack must not grow with it.
+/// A chain of callbacks, each sending the next request: the stack must not grow with it.
 #[test]
 fn promise_05_no_recursion_grows_with_a_chain_of_callbacks() {
     let _watch = watchdog();
@@ -418,7 +418,7 @@ fn promise_05_no_recursion_grows_with_a_chain_of_callbacks() {
     }
 }
 
-/// As above over two trustees, where a barrier has to go round.
+/// The same over two trustees, so that a barrier has to go round.
 #[test]
 fn promise_05_chains_over_two_trustees() {
     let _watch = watchdog();
@@ -439,7 +439,7 @@ fn promise_05_chains_over_two_trustees() {
     );
 }
 
-/// At a thread's end its callbacks may issue to trustees it has no client for any more.
+/// At a thread's end its callbacks may send requests to trustees it has no client for any more.
 #[test]
 fn promise_05_no_recursion_grows_at_the_end_of_a_thread() {
     let _watch = watchdog();
@@ -515,7 +515,7 @@ fn promise_05_poll_and_barrier_are_refused_inside_a_callback() {
     assert!(texts[1].contains("barrier inside a callback"), "{texts:?}");
 }
 
-/// The same of a session, whose `reap` and `barrier` are the same by another name.
+/// The same for a session, whose `reap` and `barrier` are the same by another name.
 #[test]
 fn promise_05_a_sessions_reap_and_barrier_are_refused_inside_a_callback() {
     let _watch = watchdog();
@@ -551,6 +551,6 @@ fn promise_05_a_sessions_reap_and_barrier_are_refused_inside_a_callback() {
             "{text}"
         );
     }
-    // SAFETY: leaked above, and every session is gone.
+    // SAFETY: the box was leaked above, and every session is gone.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(t).cast_mut()) });
 }

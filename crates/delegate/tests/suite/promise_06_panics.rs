@@ -1,4 +1,5 @@
-//! Promise 6: A panic is caught, reaches whoever asked, and poisons the object; the trustee lives on.
+//! Promise 6: A panic is caught, reaches the caller that waits, and poisons the object; the trustee
+//! lives on.
 
 use crate::support::{
     Gate, OnDrop, Tally, hold_up, one, panic_of, settle, start, text_of, watchdog,
@@ -32,7 +33,7 @@ fn promise_06_apply_raises_the_panic_in_its_caller() {
             _ => assert_eq!(payload.downcast_ref(), Some(&Special(i as u64 + 5))),
         }
         t.clear_poison();
-        // The same from `try_apply`, with captures that travel by frame.
+        // The same from `try_apply`, with captures that stay in the caller's frame.
         let block = [i; 50];
         let call = || t.try_apply(move |_| (block[49] < 9).then(raise));
         let payload = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
@@ -58,7 +59,7 @@ fn promise_06_poison_is_the_objects_own_and_can_be_cleared() {
         std::thread::scope(|s| {
             s.spawn(|| assert!(t.is_poisoned(), "on another thread too"));
         });
-        // All who come later are told.
+        // All later callers are told.
         assert!(panic_of(|| t.apply(|n| *n)).contains("poisoned"));
         assert!(matches!(t.try_apply(|n| *n), Err(TryApplyError::Poisoned)));
         assert_eq!(other.apply(|n| *n), 2);
@@ -170,7 +171,7 @@ fn promise_06_barrier_adds_up_over_trustees() {
     barrier().unwrap();
 }
 
-/// Each thread hears of its own.
+/// Each thread's barrier reports its own failures.
 #[test]
 fn promise_06_failures_are_reported_to_their_own_thread() {
     let _watch = watchdog();
@@ -239,7 +240,7 @@ fn promise_06_faults_among_many() {
 /// panic after that.
 fn leave_callbacks(t: &Trust<u64>, n: u64, bad: u64, ran: &Rc<Cell<u64>>) {
     let done = Gate::new();
-    let held = hold_up(t); // So that none is answered while the others are issued.
+    let held = hold_up(t); // So that none is answered while the others are sent.
     for i in 1..=n {
         let (count, open) = (Rc::clone(ran), (i == n).then(|| done.clone()));
         t.apply_then(
@@ -282,7 +283,7 @@ fn promise_06_a_callbacks_panic_reaches_the_call_that_ran_it() {
         leave_callbacks(&t, 10, 4, &ran);
         let text = panic_of(call);
         assert_eq!(text, "callback 4", "call {i}");
-        // All have run that could; the second panic was dropped.
+        // All callbacks that could run have run; the second panic was dropped.
         assert_eq!(ran.replace(0), 10, "call {i}");
         barrier().unwrap();
     }
@@ -385,8 +386,7 @@ fn promise_06_callbacks_panic_inside_another_apply() {
     barrier().unwrap();
 }
 
-/// Both the closure of an `apply` and a callback that ran before it panic: neither panic is
-/// lost.
+/// Both the closure of an `apply` and a callback that ran before it panic: neither panic is lost.
 #[test]
 fn promise_06_two_panics_are_raised_one_after_the_other() {
     let _watch = watchdog();
@@ -476,7 +476,7 @@ fn promise_06_a_capture_whose_destructor_panics() {
     let bomb = Bomb("posted");
     t.post(move |_| drop(bomb));
     assert_eq!(barrier().unwrap_err().message(), "posted");
-    // The object is poisoned now. Of requests refused for that, the closure is dropped.
+    // The object is poisoned now. Requests refused for that have their closures dropped.
     let (bomb, tally) = (Bomb("refused post"), Tally::new());
     let token = tally.token();
     t.post(move |_| {
@@ -525,7 +525,7 @@ fn promise_06_a_payload_whose_destructor_panics() {
     struct Payload;
     impl Drop for Payload {
         fn drop(&mut self) {
-            // What it throws when dropped throws in turn.
+            // A payload that panics when it is dropped, too.
             panic_any(Inner);
         }
     }
@@ -546,7 +546,7 @@ fn promise_06_a_payload_whose_destructor_panics() {
     let first = error.into_first();
     assert!(first.is::<Payload>());
     std::mem::forget(first);
-    // Likewise of callbacks.
+    // The same with callbacks.
     objects.iter().for_each(Trust::clear_poison);
     let held = hold_up(&objects[0]);
     for t in &objects {
@@ -556,7 +556,7 @@ fn promise_06_a_payload_whose_destructor_panics() {
     let payload = catch_unwind(AssertUnwindSafe(barrier)).unwrap_err();
     assert!(payload.is::<Payload>());
     std::mem::forget(payload);
-    // And where nobody asks: at the end of a thread.
+    // The same at the end of a thread, where nobody asks.
     let (handles, held) = (objects.clone(), hold_up(&objects[0]));
     std::thread::spawn(move || {
         let _held = held;
@@ -622,8 +622,8 @@ fn promise_06_a_payload_whose_destructor_calls() {
     assert_eq!(refused.load(Ordering::Relaxed), (0..39).sum::<u64>());
 }
 
-/// A request made while the thread unwinds runs callbacks; one of them panics. To go on with
-/// that panic now would abort the process, so it is kept.
+/// A request made while the thread unwinds runs callbacks; one of them panics. To raise that panic
+/// now would abort the process, so it is kept.
 #[test]
 fn promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound() {
     let _watch = watchdog();

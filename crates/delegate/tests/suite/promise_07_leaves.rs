@@ -1,13 +1,13 @@
-//! Promise 7: A delegated closure is a leaf: every call of ours inside it that waits is refused,
-//! by name, before it has any effect. Those that do not wait: `promise_07_nesting.rs`; locks
-//! inside closures: `crates/corelay/tests/leaves.rs`.
+//! Promise 7: A delegated closure is a leaf: every call of corelay inside it that waits is refused,
+//! by name, before it has any effect. Calls that do not wait are in `promise_07_nesting.rs`, locks
+//! inside closures in `crates/corelay/tests/leaves.rs`.
 
 use crate::support::{OnDrop, Tally, one, panic_of, start, until, watchdog};
 use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyError, barrier, poll};
 use corelay_sync::Shared;
 use std::sync::{Arc, Mutex};
 
-/// What a closure on `outer` gets to hear when it makes `call` on `inner`.
+/// The refusal of `call` on `inner` inside a closure on `outer`.
 fn refusal(outer: &Trust<u64>, call: &(dyn Fn() + Sync)) -> String {
     outer.apply(move |_| panic_of(call))
 }
@@ -175,7 +175,7 @@ fn promise_07_try_forms_give_back() {
     assert_eq!(inner.apply(|n| *n), 0);
 }
 
-/// What does not wait is allowed.
+/// Calls that do not wait are allowed.
 #[test]
 fn promise_07_handles_may_be_used_otherwise() {
     let _watch = watchdog();
@@ -258,7 +258,7 @@ fn promise_07_destructors_of_values_are_leaves() {
     }
 }
 
-/// So is the destructor of a closure that is dropped unrun.
+/// The destructor of a closure that is dropped unrun is a leaf, too.
 #[test]
 fn promise_07_destructors_of_refused_closures_are_leaves() {
     let _watch = watchdog();

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// An object's requests come in the order in which a closure made them, whoever owns it.
+/// An object's requests come in the order in which a closure made them, whichever trustee owns it.
 #[test]
 fn promise_07_nested_requests_run_in_order_after_the_closure() {
     let _watch = watchdog();
@@ -76,7 +76,7 @@ fn promise_07_callbacks_of_nested_requests_are_leaves_on_the_trustee() {
     assert_eq!(b.apply(|n| *n), 1);
 }
 
-/// The queue holds as many as the window; what does not fit comes back, or panics by name.
+/// The queue holds as many requests as the window; further ones come back, or panic by name.
 #[test]
 fn promise_07_a_full_queue_gives_back() {
     let _watch = watchdog();
@@ -180,7 +180,7 @@ fn promise_07_trustees_that_post_into_full_windows_do_not_hang() {
     }
 }
 
-/// What was accepted runs also when the trustees end at once, or the callback panics.
+/// Accepted requests run also when the trustees end at once, or the callback panics.
 #[test]
 fn promise_07_nested_requests_and_the_end() {
     let _watch = watchdog();
@@ -235,7 +235,7 @@ fn promise_07_nested_requests_and_the_end() {
     assert_eq!(panics, 3);
 }
 
-/// The destructor of a value may post too, as long as there is somebody to post to.
+/// The destructor of a value may post too, as long as there is a trustee to post to.
 #[test]
 fn promise_07_destructors_may_post() {
     let _watch = watchdog();
@@ -276,7 +276,7 @@ impl Drop for Waits {
     }
 }
 
-/// What cannot run is dropped on the trustee: a leaf whose panics end there.
+/// A request that cannot run is dropped on the trustee: a leaf whose panics end there.
 #[test]
 fn promise_07_destructors_of_refused_requests_are_leaves() {
     let _watch = watchdog();
@@ -303,7 +303,8 @@ fn promise_07_destructors_of_refused_requests_are_leaves() {
     ended.shutdown();
 }
 
-/// Also one that runs because its own trustee has ended and another one is asked.
+/// A callback is a leaf also if it runs because its own trustee has ended and another one gets a
+/// request.
 #[test]
 fn promise_07_callbacks_of_trustees_that_have_ended_are_leaves() {
     let _watch = watchdog();
@@ -334,7 +335,7 @@ fn promise_07_callbacks_of_trustees_that_have_ended_are_leaves() {
 
 /// The callbacks that a trustee has run make room for later ones.
 #[test]
-fn promise_07_nested_requests_of_one_trustee_have_no_last_one() {
+fn promise_07_nested_requests_never_run_out_of_room() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(2));
     let (from, to) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, 0u64));

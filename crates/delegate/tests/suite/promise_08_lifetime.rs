@@ -67,7 +67,7 @@ fn promise_08_dropped_after_what_was_accepted() {
     barrier().unwrap();
 }
 
-/// Posted here, dropped on another thread, which has asked for nothing itself.
+/// Posted here; the handle is dropped on another thread, which has sent nothing itself.
 #[test]
 fn promise_08_the_last_handle_goes_on_another_thread() {
     let _watch = watchdog();
@@ -91,7 +91,7 @@ fn promise_08_the_last_handle_goes_on_another_thread() {
     dropper.join().unwrap();
 }
 
-/// Every client posts and lets its handle go; somebody is the last.
+/// Every client posts and lets its handle go; any of them may be the last.
 #[test]
 fn promise_08_many_clients_let_go_at_once() {
     let _watch = watchdog();
@@ -146,7 +146,7 @@ fn promise_08_the_last_handle_goes_inside_a_closure() {
             0 => other.post(move |_| drop(t)),
             1 => other.apply(move |_| drop(t)),
             2 => other.apply_then(move |_| drop(t), |()| ()),
-            // Of a closure that is dropped unrun.
+            // Inside a closure that is dropped unrun.
             _ => {
                 let _ = panic_of(|| other.apply(|_| panic!("poison")));
                 other.post(move |_| drop(t));
@@ -376,8 +376,8 @@ fn promise_08_objects_come_and_go() {
     tally.assert_all_dropped(tally.made());
 }
 
-/// The trustee runs what another client has accepted before it drops, although that client
-/// is in the middle of a request of its own.
+/// The trustee runs the accepted requests of another client before it drops the object, although
+/// that client is in the middle of a request of its own.
 #[test]
 fn promise_08_other_clients_may_be_waiting() {
     let _watch = watchdog();

@@ -111,7 +111,7 @@ fn promise_09_an_ending_thread_waits_for_its_answers() {
     tally.assert_all_dropped(1);
 }
 
-/// Also when it ends by a panic, and when its last callbacks ask for more, or panic.
+/// Also when it ends by a panic, and when its last callbacks make requests, or panic.
 #[test]
 fn promise_09_threads_that_end_in_other_ways() {
     let _watch = watchdog();
@@ -327,7 +327,8 @@ fn promise_09_a_thread_may_come_back() {
     assert_eq!(objects.each_ref().map(|t| t.apply(|n| *n)), [50, 50]);
 }
 
-/// Inside a callback, and inside what a call drops, the client is in use: the guard lets it be.
+/// Inside a callback, and inside a destructor that a call runs, the client is in use: the guard
+/// lets it be.
 #[test]
 fn promise_09_a_guard_dropped_inside_a_callback() {
     let _watch = watchdog();
@@ -413,7 +414,7 @@ fn promise_09_a_session_at_the_end_of_its_thread() {
         tally.assert_all_dropped(50 * (round + 1));
     }
     assert_eq!(t.apply(|n| *n), 500);
-    // SAFETY: leaked above, and every session is gone.
+    // SAFETY: the box was leaked above, and every session is gone.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(t).cast_mut()) });
 }
 
@@ -455,7 +456,7 @@ fn promise_09_callbacks_make_clients() {
     assert_eq!(objects.iter().map(|t| t.apply(|n| *n)).sum::<u64>(), 8 * 31);
 }
 
-/// A destructor of something that a call gives back, calls.
+/// A destructor of a closure that a call gives back makes calls.
 #[test]
 fn promise_09_calls_in_destructors_of_closures() {
     let _watch = watchdog();

@@ -14,7 +14,7 @@ fn sleepy(n: usize) -> Trustees {
     start(Trustees::dedicated(n).spin(Duration::ZERO))
 }
 
-/// Waits until the only trustee has gone to sleep once more. What woke it last must have
+/// Waits until the only trustee has gone to sleep once more. The news that woke it last must have
 /// been served.
 fn asleep(trustees: &Trustees, since: u64) {
     until(|| trustees.metrics()[0].sleeps > since);
@@ -35,7 +35,7 @@ fn promise_10_an_idle_trustee_sleeps() {
     }
 }
 
-/// All there is wakes a trustee that sleeps.
+/// Every kind of news wakes a trustee that sleeps.
 #[test]
 fn promise_10_every_request_wakes_a_sleeping_trustee() {
     let _watch = watchdog();
@@ -107,7 +107,7 @@ fn promise_10_nothing_is_stranded_on_the_edge_of_sleep() {
                             count.fetch_add(1, Ordering::Relaxed);
                         });
                         if i % (7 + client) == 0 {
-                            // Whatever was published how: it runs without another call.
+                            // However it was published: it runs without another call.
                             until(|| ran.load(Ordering::Relaxed) == i);
                         }
                     }
@@ -217,7 +217,7 @@ fn promise_10_a_trustee_sleeps_until_its_closures_are_answered() {
         go.open();
         sleeps_on(trustees, slept);
         gate.open();
-        // Nobody asks the first one for anything more.
+        // The first trustee gets no other request.
         heard.wait();
     });
 }
@@ -259,7 +259,7 @@ fn promise_10_a_trustee_sleeps_until_its_closures_requests_find_room() {
                 sleeps_on(trustees, slept);
                 gate.open();
             }
-            // Nobody asks the first one for anything more.
+            // The first trustee gets no other request.
             until(|| ran.load(Ordering::Relaxed) == before + all);
         }
     });
@@ -277,8 +277,8 @@ fn promise_10_metrics_count() {
     let _ = t.apply(|n| *n);
     drop(t);
     let [metrics] = trustees.shutdown().try_into().unwrap();
-    // Entrusting is a request too. 100 posts fit the first rings only when they are reaped
-    // in time, so going over to larger ones may be among the batches, not the requests.
+    // Entrusting is a request too. 100 posts fit the first rings only when they are reaped in time,
+    // so ring growth may be among the batches, not among the requests.
     assert_eq!((metrics.requests, metrics.panics), (102, 0));
     assert!((3..=110).contains(&metrics.batches), "{metrics:?}");
     assert!(metrics.passes >= metrics.passes_with_work, "{metrics:?}");

@@ -1,5 +1,5 @@
-//! Promise 11: Shutdown serves what was accepted, drops the values on the trustee, then calls fail as
-//! `Closed` and give back.
+//! Promise 11: Shutdown serves all accepted requests and drops the values on the trustee. Then
+//! calls fail as `Closed` and give back.
 
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, until, watchdog};
 use corelay_delegate::{
@@ -79,7 +79,7 @@ fn promise_11_values_are_dropped_on_their_trustee() {
     drop(values);
 }
 
-/// As `shutdown`, when the trustees go out of scope.
+/// Dropping the trustees does the same as `shutdown`.
 #[test]
 fn promise_11_dropping_trustees_shuts_down() {
     let _watch = watchdog();
@@ -97,7 +97,7 @@ fn promise_11_dropping_trustees_shuts_down() {
     assert!(matches!(t.try_apply(|n| *n), Err(TryApplyError::Closed(_))));
 }
 
-/// Known to its thread as a client or not: either way everything comes back.
+/// Every closure comes back, whether the trustee has a client on this thread or not.
 #[test]
 fn promise_11_later_calls_are_refused_and_give_back() {
     let _watch = watchdog();
@@ -176,7 +176,7 @@ fn promise_11_later_calls_are_refused_and_give_back() {
             }
         };
         thread::scope(|s| {
-            // A thread that only then meets the trustee, and one that has known it.
+            // A thread that meets the trustee only then, and one that has known it.
             let (known, closed) = (Gate::new(), Gate::new());
             let (know, wait) = (known.clone(), closed.clone());
             let (t, check, plain) = (&t, &check, &plain);
@@ -224,7 +224,7 @@ fn promise_11_later_calls_are_refused_and_give_back() {
 
 /// Each request is either executed or given back, however close the end is.
 #[test]
-fn promise_11_shutdown_while_others_issue() {
+fn promise_11_shutdown_while_others_send() {
     let _watch = watchdog();
     for round in 0..scaled(40) {
         let builder = Trustees::dedicated(1)
@@ -395,7 +395,7 @@ fn promise_11_shutdown_inside_a_callback() {
             move |()| {
                 if i == 2 {
                     let metrics = own.take().unwrap().shutdown();
-                    // With the entrusting, the one that was held up, and two posts.
+                    // With the entrusting, the request that was held up, and two posts.
                     assert_eq!(metrics[0].requests, 9);
                 }
                 assert_eq!(handle.try_post(|_| ()).is_err(), i >= 2);
@@ -446,11 +446,11 @@ fn promise_11_callbacks_left_behind_run_with_the_next_trustee() {
         assert_eq!(seen.get(), 2 * i + 1);
         drop(ClientGuard::new());
         leave_one(true);
-        // The call has done its work; then it raises what the callback has thrown.
+        // The call has done its work; then it raises the panic of the callback.
         assert_eq!(panic_of(|| form(&t)), "a callback that was left behind");
         assert_eq!(seen.get(), 2 * i + 2);
     }
-    // Of a session the opening raises it; the last form asks for something else.
+    // For a session, opening it raises the panic; the last form makes another request.
     assert_eq!(t.apply(|n| *n), 2 * 4 + 1);
     assert_eq!(seen.get(), 12);
 }

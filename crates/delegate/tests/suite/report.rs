@@ -1,4 +1,4 @@
-//! Reports: what they say, and that nobody waits for them.
+//! Reports: their contents, and that nobody waits for them.
 
 use crate::support::{
     Gate, hold_up, hold_up_from_elsewhere, panic_of, scaled, start, until, watchdog,
@@ -14,7 +14,7 @@ fn observed() -> Builder {
     Trustees::dedicated(1).observe(true)
 }
 
-/// What there is to say about the only trustee.
+/// The report on the only trustee.
 fn only(trustees: &Trustees) -> TrusteeReport {
     let mut report = trustees.report();
     assert_eq!(report.trustees.len(), 1);
@@ -157,9 +157,9 @@ fn clients_are_listed_while_they_are_there() {
     assert!(nameless.join().unwrap());
 }
 
-/// A report of a trustee that stands in a closure comes at once, and says what waits.
+/// A report on a trustee that stands in a closure comes at once, and counts the requests that wait.
 #[test]
-fn the_queue_of_a_trustee_that_is_held_up() {
+fn the_queue_of_a_blocked_trustee_is_reported() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1).window(64));
     let _client = ClientGuard::named("busy");
@@ -169,7 +169,7 @@ fn the_queue_of_a_trustee_that_is_held_up() {
         t.post(|n| *n += 1);
         assert_eq!(client(&only(&trustees), "busy").queued, n + 1);
     }
-    // A call that waits, in a line of its own.
+    // A mail call that waits.
     let caller = {
         let t = t.clone();
         thread::spawn(move || {
@@ -229,7 +229,7 @@ fn polls_and_failed_pops_are_counted() {
     let done = counted();
     assert!(done.ready > 0 && done.ready <= done.polls, "{done:?}");
     assert_eq!((done.failed_pops, done.latencies), (6, 1));
-    // Its last poll has found the answer that was there by then.
+    // The last poll has found the answer that was there by then.
     t.apply_then(|n| *n, |n| assert_eq!(n, 3));
     until(|| client(&only(&trustees), "client").queued == 0);
     poll();
@@ -240,7 +240,7 @@ fn polls_and_failed_pops_are_counted() {
     assert!(text.contains("6 failed pops"), "{text}");
 }
 
-/// The same of a request that travels alone, in a line of its own.
+/// The same for a single request, which travels in the mail line.
 #[test]
 fn polls_for_a_single_request_are_counted() {
     let _watch = watchdog();
@@ -311,7 +311,7 @@ fn quick(n: &mut u64) {
     *n += 1;
 }
 
-/// A slow one is found whichever way it comes, among many quick ones.
+/// A slow closure is found whichever way it comes, among many quick ones.
 #[test]
 fn slow_closures_are_named() {
     let _watch = watchdog();
@@ -338,7 +338,7 @@ fn slow_closures_are_named() {
                 }
             }
             barrier().unwrap();
-            // Of one batch it can be twenty; of batches that take so long each is timed.
+            // A batch may have twenty of them; of batches that take so long each is timed.
             match slowness() {
                 Some(found) if found.samples >= 50 => break found,
                 _ => {}
@@ -351,8 +351,8 @@ fn slow_closures_are_named() {
     }
 }
 
-/// Requests run in their order and with their results while some of them are timed: those
-/// that panic, that ask for more, and that come in growing rings.
+/// Requests run in their order and with their results while some of them are timed, including those
+/// that panic, that make requests, and that come in growing rings.
 #[test]
 fn being_observed_changes_nothing() {
     let _watch = watchdog();
@@ -381,7 +381,7 @@ fn being_observed_changes_nothing() {
 }
 
 #[test]
-fn what_is_not_observed_is_absent_and_said_so() {
+fn figures_that_are_not_observed_are_absent() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1));
     let t = trustees.entrust(0u64);
@@ -403,7 +403,7 @@ fn what_is_not_observed_is_absent_and_said_so() {
 
 /// Counters come also from a trustee that has not idled since.
 #[test]
-fn what_a_busy_trustee_counts() {
+fn a_busy_trustee_publishes_its_counters() {
     let _watch = watchdog();
     // One request per pass.
     let trustees = start(Trustees::dedicated(1).batch(1));
@@ -429,14 +429,14 @@ fn what_a_busy_trustee_counts() {
     assert!(trustee.metrics.requests >= 60, "{:?}", trustee.metrics);
     let saturation = trustee.saturation().expect("passes");
     assert!(saturation > 0.0 && saturation <= 1.0);
-    // About one: a batch that only goes over to larger rings has none.
+    // About one: a batch with nothing but ring growth has none.
     let per_batch = trustee.requests_per_batch().expect("batches");
     assert!(per_batch > 0.5 && per_batch <= 2.0, "{per_batch}");
     barrier().unwrap();
 }
 
 #[test]
-fn after_shutdown() {
+fn a_report_after_shutdown_is_complete() {
     let _watch = watchdog();
     let trustees = start(observed().name("late"));
     let reporter = trustees.reporter();
@@ -451,7 +451,7 @@ fn after_shutdown() {
     assert_eq!(late.metrics, counted[0]);
     assert_eq!(late.objects_owned(), 0, "its values have been dropped");
     assert!(report.to_string().contains("late-0: shut down"), "{report}");
-    // This thread lets go of its channel when it next has something to do.
+    // This thread lets go of its channel when it next makes a request.
     let other = start(Trustees::dedicated(1));
     other.entrust(());
     let report = reporter.report();
@@ -465,7 +465,7 @@ fn after_shutdown() {
 fn a_report_sleeps_with_the_trustee() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1).spin(Duration::ZERO));
-    // It counts the sleep when it sleeps already.
+    // The trustee counts the sleep when it sleeps already.
     until(|| only(&trustees).state == State::Asleep && only(&trustees).metrics.sleeps > 0);
     let sleeps = only(&trustees).metrics.sleeps;
     (0..100).for_each(|_| _ = trustees.report());
@@ -477,7 +477,7 @@ fn a_report_sleeps_with_the_trustee() {
 }
 
 #[test]
-fn inside_a_closure_it_is_refused() {
+fn a_report_inside_a_closure_is_refused() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1));
     let t = trustees.entrust(());
@@ -493,7 +493,7 @@ fn inside_a_closure_it_is_refused() {
 }
 
 #[test]
-fn json_is_json() {
+fn to_json_is_valid_json() {
     let _watch = watchdog();
     let trustees = start(observed().name("a \"quoted\" \\ name\twith \u{1b}[1m ü"));
     let name = "line\nbreak \u{0} and \"quotes\"";
@@ -529,14 +529,14 @@ fn json_is_json() {
     assert_eq!(json["nodes"].as_u64(), report.nodes.map(|n| n as u64));
 }
 
-/// Equal, to the parser's precision.
+/// Asserts that they are equal, to the parser's precision.
 #[track_caller]
 fn assert_near(json: &Value, figure: Option<f64>) {
     let (read, figure) = (json.as_f64().expect("a number"), figure.expect("a figure"));
     assert!((read - figure).abs() < 1e-9, "{read} and {figure}");
 }
 
-/// On a machine with one node nothing is asked, and that is said.
+/// On a machine with one node the kernel is not asked, and the report says that there is one.
 #[test]
 fn one_node_is_called_one_node() {
     let _watch = watchdog();
@@ -564,7 +564,7 @@ fn one_node_is_called_one_node() {
 
 /// Clients and objects come and go while reports are made: nobody waits, nothing is lost.
 #[test]
-fn reports_of_a_crowd() {
+fn reports_hold_nobody_up() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(2).observe(true));
     let total = trustees.entrust(0u64).named("total");
@@ -617,7 +617,7 @@ fn visit(trustees: &Trustees, total: &Trust<u64>, i: u64) {
     });
 }
 
-/// Reports until it is over; how many.
+/// Makes reports until it is over. Returns their number.
 fn watch(reporter: Reporter, over: &AtomicBool) -> u64 {
     let mut reports = 0;
     while !over.load(Ordering::Relaxed) {

@@ -58,7 +58,7 @@ fn check(builder: Builder, requests: u64) {
     let trustees = start(builder);
     let t = trustees.entrust(0u64);
     traffic(&t, &mut Rng::new(requests), requests);
-    // Once more in rings that have been through it all, and once on a new channel.
+    // Once more in rings that have grown and wrapped, and once on a new channel.
     traffic(&t, &mut Rng::new(7), 100);
     drop(ClientGuard::new());
     traffic(&t, &mut Rng::new(8), 100);
@@ -78,7 +78,7 @@ fn windows_from_the_smallest_to_the_largest() {
     }
 }
 
-/// The queue of callbacks has room for the usual ones of as many requests as go the fast way:
+/// The queue of callbacks has room for the usual ones of as many requests as take the fast path:
 /// longer ones, shorter ones and requests without any share it.
 #[test]
 fn callbacks_of_every_length_find_room() {
@@ -263,7 +263,7 @@ fn faults_at_the_wrap() {
     }
 }
 
-/// Faults while the rings grow: the jump into larger ones is no request on any object.
+/// Faults while the rings grow: the record of ring growth is no request on any object.
 #[test]
 fn faults_while_rings_grow() {
     let _watch = watchdog();
@@ -309,7 +309,7 @@ fn clients_have_rings_of_their_own() {
     });
 }
 
-/// Gives up where it would have to wait, and takes what came back on.
+/// Gives up when it would have to wait, and sends the closures that came back later.
 #[test]
 fn a_stream_of_try_post() {
     let _watch = watchdog();

@@ -1,6 +1,6 @@
-//! A lone `apply_then` travels in the mail line. Here each test's first one does: its thread
-//! has nothing in flight and has not been busy. Its order and its bounds; what becomes of it
-//! where something fails or ends is in `single_request_ends`.
+//! A single `apply_then` travels in the mail line. Here each test's first one does: its thread has
+//! nothing in flight and has not been busy. This file is about order and bounds;
+//! `single_request_ends` about failures and ends.
 
 use crate::support::{
     Gate, Rng, Tally, call_from_elsewhere, hold_up_from_elsewhere, one, panic_of, scaled, start,
@@ -57,9 +57,9 @@ pub(crate) fn two(window: usize) -> (Trustees, Trust<Vec<u64>>, Trust<Vec<u64>>)
 
 // ---- order ----
 
-/// Of every kind, and in rings that grow directly behind the lone one.
+/// Later requests of every kind, and in rings that grow right after the single one.
 #[test]
-fn promise_04_what_comes_behind_runs_behind() {
+fn promise_04_later_requests_run_after_a_single_one() {
     let _watch = watchdog();
     for (window, behind) in [(1, 1), (2, 1), (4, 3), (64, 40), (256, 200)] {
         for big in [false, true] {
@@ -93,7 +93,7 @@ fn promise_04_what_comes_behind_runs_behind() {
                     t.apply(|log| log.len()),
                     ((round + 1) * (behind + 1)) as usize
                 );
-                // Everything is answered now: after it the next one goes alone again.
+                // Everything is answered now, so the next request goes as a single one again.
                 poll();
             }
             let expected: Vec<u64> = (0..3)
@@ -107,9 +107,9 @@ fn promise_04_what_comes_behind_runs_behind() {
     }
 }
 
-/// Nothing calls corelay any more, and what lies behind the lone one has not been published.
+/// No thread calls corelay any more, and the requests after the single one have not been published.
 #[test]
-fn promise_03_what_comes_behind_runs_without_its_client() {
+fn promise_03_later_requests_run_without_their_client() {
     let _watch = watchdog();
     for spin in [Duration::ZERO, Duration::from_micros(100)] {
         let trustees = start(Trustees::dedicated(1).spin(spin));
@@ -129,8 +129,8 @@ fn promise_03_what_comes_behind_runs_without_its_client() {
     }
 }
 
-/// Callbacks run in order also where one of another trustee needs the line. This one needs
-/// it where callbacks run that others have left over.
+/// Callbacks run in order also if one of another trustee needs the line. This one needs it when
+/// callbacks run that others have left.
 #[test]
 fn promise_04_callbacks_keep_their_order_when_one_needs_the_line() {
     let _watch = watchdog();
@@ -147,24 +147,25 @@ fn promise_04_callbacks_keep_their_order_when_one_needs_the_line() {
         |()| (),
         move |()| {
             again.post(|()| ());
-            // No room: its callback is left over.
+            // No room: its callback is left for later.
             again.apply_then(
                 |()| (),
                 move |()| assert_eq!(needs.apply(|log| log.len()), 2),
             );
         },
     );
-    // The first has it answered, the second reaps what is `a`'s and what is left over.
+    // The first call has the request answered, the second reaps `a`'s callbacks and those that were
+    // left.
     a.apply(|()| ());
     a.apply(|()| ());
     assert!(said.0.borrow().is_empty());
-    // Reaps what is `b`'s, also where a trustee was slower than this thread.
+    // Reaps `b`'s callbacks, also if a trustee was slower than this thread.
     barrier().expect("nothing panics");
     said.assert_is(&[1, 2]);
 }
 
-/// A callback of another trustee calls while the lone answer lies in the line, or is still
-/// to come.
+/// A callback of another trustee calls while the single request's answer lies in the line, or is
+/// still to come.
 #[test]
 fn promise_05_a_callback_calls_over_a_single_answer() {
     let _watch = watchdog();
@@ -251,9 +252,9 @@ fn promise_05_a_single_request_counts_in_the_window() {
     }
 }
 
-/// What the line holds, what it just does not hold, and what has no size.
+/// A request that the line just holds, one that it just does not hold, and one without a size.
 #[test]
-fn promise_01_of_every_size() {
+fn promise_01_single_requests_of_every_size() {
     #[repr(align(32))]
     #[derive(Clone, Copy)]
     struct Wide(u64);
@@ -304,7 +305,7 @@ fn promise_01_of_every_size() {
     assert_eq!(SEEN.get(), 1);
 }
 
-/// Both sides sleep over it.
+/// Both sides sleep until the single request is answered.
 #[test]
 fn promise_10_both_sides_sleep() {
     let _watch = watchdog();
@@ -322,7 +323,7 @@ fn promise_10_both_sides_sleep() {
             0 => barrier().unwrap(),
             1 => assert_eq!(t.apply(|log| log.len()), n as usize + 1),
             _ => {
-                // Behind it, and unpublished.
+                // After it, and unpublished.
                 t.post(|_| ());
                 barrier().unwrap();
             }
@@ -334,9 +335,9 @@ fn promise_10_both_sides_sleep() {
 
 // ---- coroutines ----
 
-/// The first of them goes alone, the others behind it into the ring.
+/// The first of them goes as a single request, the others after it into the ring.
 #[test]
-fn promise_02_calls_that_suspend() {
+fn promise_02_suspending_calls_after_a_single_one() {
     let _watch = watchdog();
     for (window, callers) in [(1, 1), (1, 3), (4, 3), (256, 8)] {
         let trustees = start(Trustees::dedicated(1).window(window));
@@ -376,7 +377,7 @@ fn promise_02_calls_that_suspend() {
 
 // ---- everything at once ----
 
-/// What clients have asked of one trustee, over all its objects.
+/// The requests of clients to one trustee, over all its objects.
 #[derive(Default)]
 struct Ran {
     next: [AtomicU64; CLIENTS],
@@ -386,7 +387,7 @@ const CLIENTS: usize = 3;
 
 impl Ran {
     fn take(&self, client: usize, n: u64) -> u64 {
-        // Relaxed: one trustee.
+        // Relaxed: only one trustee counts.
         let next = self.next[client].fetch_add(1, Ordering::Relaxed);
         assert_eq!(next, n, "client {client}: overtaken");
         n
@@ -397,7 +398,7 @@ impl Ran {
 #[derive(Clone, Default)]
 struct Line {
     asked: Rc<Cell<u64>>,
-    /// What callbacks are still to say, in order.
+    /// The values that callbacks are still to bring, in order.
     awaited: Rc<RefCell<std::collections::VecDeque<u64>>>,
 }
 
@@ -423,7 +424,7 @@ impl Line {
 /// Single requests, streams, calls and polls of several clients and trustees. Each trustee runs
 /// each client's in order, and callbacks of one trustee come in order.
 #[test]
-fn stress_in_order() {
+fn stress_keeps_the_order() {
     let _watch = watchdog();
     for (window, batch, origin) in [(1, 1, 0), (2, 64, u32::MAX - 40), (5, 2, 7), (256, 64, 0)] {
         let trustees = start(
@@ -458,7 +459,8 @@ fn stress_in_order() {
                                     move |answer| {
                                         then(answer);
                                         if calls {
-                                            // It may need the line that a lone answer lies in.
+                                            // It may need the line that a single request's answer
+                                            // lies in.
                                             assert_eq!(other.apply(|_| n), n);
                                         }
                                     },
@@ -471,7 +473,7 @@ fn stress_in_order() {
                                 }
                             }
                             8 => {
-                                // Too large for the line, and rings grow behind it.
+                                // Too large for the line, and rings grow after it.
                                 let (n, ballast) = (line.ask(), [7u64; 20]);
                                 t.apply_then(
                                     move |ran| ran.take(client, n) + ballast[19] - 7,

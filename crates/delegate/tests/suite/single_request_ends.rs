@@ -1,5 +1,5 @@
-//! A lone `apply_then`, as in `lone`, where something fails or ends: its closure, its callback
-//! or a destructor; its object, its thread or its trustee.
+//! A single `apply_then`, as in `single_request`, with failures and ends: of its closure, its
+//! callback or a destructor; of its object, its thread or its trustee.
 
 use crate::single_request::{Said, note, two};
 use crate::support::{
@@ -17,10 +17,10 @@ use std::thread;
 
 // ---- faults ----
 
-/// The first failure is the lone one's, although what came behind was refused, and said so,
-/// before the client looked.
+/// The first failure is the single request's, although later requests were refused, and reported
+/// so, before the client looked.
 #[test]
-fn promise_06_the_first_failure_is_the_single_ones() {
+fn promise_06_the_single_requests_failure_comes_first() {
     let _watch = watchdog();
     for earlier in [false, true] {
         let trustees = one();
@@ -47,7 +47,7 @@ fn promise_06_the_first_failure_is_the_single_ones() {
         assert_eq!(failed.count(), 2 + u64::from(earlier));
         tally.assert_all_dropped(2);
         assert!(t.is_poisoned());
-        // A lone one that reaches poison.
+        // A single request that reaches poison.
         t.apply_then(|()| (), |()| panic!("refused"));
         let failed = barrier().unwrap_err();
         assert_eq!(
@@ -66,7 +66,7 @@ fn promise_06_the_first_failure_is_the_single_ones() {
 /// A callback that is dropped because its single request has failed is dropped by its own
 /// client's reaping, not inside a callback that happens to need the line.
 #[test]
-fn promise_06_a_failed_ones_callback_is_dropped_in_its_turn() {
+fn promise_06_a_failed_requests_callback_is_dropped_in_turn() {
     let _watch = watchdog();
     let (trustees, a, b) = two(4);
     let bad = trustees.entrust_on(1, ());
@@ -91,7 +91,7 @@ fn promise_06_a_failed_ones_callback_is_dropped_in_its_turn() {
     assert_eq!((failed.count(), failed.message()), (1, "lone"));
 }
 
-/// Destructors of the closure, of the result, and the callback itself.
+/// Panics of destructors of the closure, of the result, and of the callback itself.
 #[test]
 fn promise_06_destructors_that_panic() {
     let _watch = watchdog();
@@ -101,7 +101,7 @@ fn promise_06_destructors_that_panic() {
     let bomb = OnDrop::new(|| panic!("capture"));
     t.apply_then(move |()| drop(bomb), |()| ());
     assert_eq!(barrier().unwrap_err().message(), "capture");
-    // The same, of one that is refused.
+    // The same with a request that is refused.
     let bomb = OnDrop::new(|| panic!("refused"));
     t.apply_then(move |()| drop(bomb), |()| ());
     assert_eq!(barrier().unwrap_err().message(), "refused");
@@ -111,7 +111,7 @@ fn promise_06_destructors_that_panic() {
     assert_eq!(panic_of(barrier), "result");
     t.apply_then(|()| (), |()| panic!("callback"));
     assert_eq!(panic_of(barrier), "callback");
-    // A failed one's callback's.
+    // The destructor of a failed request's callback.
     let bomb = OnDrop::new(|| panic!("dropped callback"));
     t.apply_then(|()| panic!("failed"), move |()| drop(bomb));
     assert_eq!(panic_of(barrier), "dropped callback");
@@ -144,7 +144,7 @@ fn promise_07_a_single_closure_is_a_leaf() {
 // ---- ends ----
 
 #[test]
-fn promise_08_an_object_outlives_its_lone_request() {
+fn promise_08_an_object_outlives_its_single_request() {
     let _watch = watchdog();
     let trustees = one();
     for _ in 0..scaled(200) {
@@ -194,7 +194,7 @@ fn promise_09_a_thread_ends_with_a_single_request() {
     }
 }
 
-/// A temporary client: the destructor of a thread-local value asks, before or after the
+/// A temporary client: the destructor of a thread-local value makes a request, before or after the
 /// thread's own clients have gone.
 #[test]
 fn promise_09_a_single_request_from_a_destructor() {
@@ -231,8 +231,8 @@ fn promise_09_a_single_request_from_a_destructor() {
     }
 }
 
-/// The client of a trustee that has ended stays until its lone answer has been taken,
-/// whoever else becomes a client meanwhile.
+/// The client of a trustee that has ended stays until its single answer has been taken, although
+/// other clients are made meanwhile.
 #[test]
 fn promise_11_an_answer_outlives_its_trustee() {
     let _watch = watchdog();
@@ -261,7 +261,7 @@ fn promise_11_an_answer_outlives_its_trustee() {
 
 /// Against a trustee that ends, every request runs and is answered, or comes back whole.
 #[test]
-fn promise_11_run_or_given_back() {
+fn promise_11_single_requests_run_or_are_given_back() {
     let _watch = watchdog();
     for round in 0..scaled(400) {
         let trustees = one();
@@ -306,7 +306,7 @@ fn promise_11_run_or_given_back() {
                     Ok(()) | Err(TryPostError::Closed(_)) => {}
                     Err(other) => panic!("{other}"),
                 }
-                // So that the next one goes alone.
+                // The next request goes as a single one then.
                 barrier().unwrap();
                 poll();
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// What all threads of a run count together.
+/// The counters that all threads of a run share.
 #[derive(Clone, Default)]
 struct Books(Arc<Counts>);
 
@@ -16,11 +16,11 @@ struct Counts {
     accepted: AtomicU64,
     awaited: AtomicU64,
     ran: AtomicU64,
-    /// Of those that ran, that nobody waited for.
+    /// Requests that ran and panicked, without a waiting caller.
     panicked: AtomicU64,
-    /// Awaited ones that reached poison.
+    /// Requests with a waiting caller that reached poison.
     refused: AtomicU64,
-    /// Others that did, or panicked, as the barriers say.
+    /// Other requests that reached poison or panicked, as the barriers say.
     failed: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ fn work(
     }
 }
 
-/// One thing at random. Failures of posts are counted by the next barrier.
+/// Makes one step at random. The next barrier counts failures of posts.
 fn step(rng: &mut Rng, objects: &mut Vec<Object>, all: &[Object], books: &Books, tally: &Tally) {
     let t = objects[rng.below(objects.len() as u64) as usize].clone();
     let bad = rng.below(200) == 0;
@@ -80,7 +80,7 @@ fn step(rng: &mut Rng, objects: &mut Vec<Object>, all: &[Object], books: &Books,
             match catch_unwind(AssertUnwindSafe(|| t.try_apply(f))) {
                 Ok(Ok(answer)) => drop(answer),
                 Ok(Err(_)) => add(&books.0.refused, 1),
-                // Its caller has heard of it.
+                // Its caller has been told.
                 Err(_) => drop(books.0.panicked.fetch_sub(1, Ordering::Relaxed)),
             }
         }
@@ -105,8 +105,8 @@ fn settle(result: Result<(), BarrierError>, books: &Books) {
     }
 }
 
-/// Nothing is lost, nothing happens twice: what was accepted ran, or was refused by poison;
-/// what ran to its end was answered; all that was made was dropped.
+/// Nothing is lost, nothing happens twice: each accepted request ran, or was refused by poison;
+/// each that ran to its end was answered; each token that was made was dropped.
 #[test]
 fn everything_at_random() {
     let _watch = watchdog();
@@ -148,7 +148,7 @@ fn everything_at_random() {
         let counts = &books.0;
         let (ran, refused, failed) = (get(&counts.ran), get(&counts.refused), get(&counts.failed));
         let asked = get(&counts.accepted) + get(&counts.awaited);
-        // Of those that nobody waited for, one that panicked has run, and failed too.
+        // A request without a waiting caller that panicked counts as run and as failed.
         assert_eq!(ran + refused + failed, asked + get(&counts.panicked));
         shared.iter().for_each(Trust::clear_poison);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What all tests use: counters of drops, gates, and panics as text.
+//! Helpers for all tests: counters of drops, gates, and panics as text.
 
 use corelay_delegate::{Builder, Trust, Trustees};
 use std::any::Any;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Condvar, Mutex};
 
 pub(crate) use crate::watch::{scaled, watchdog};
 
-/// One trustee.
+/// Starts one trustee.
 pub(crate) fn one() -> Trustees {
     start(Trustees::dedicated(1))
 }
 
-/// Trustees of that kind.
+/// Starts the trustees of a builder.
 #[track_caller]
 pub(crate) fn start(builder: Builder) -> Trustees {
     builder
@@ -53,7 +53,7 @@ pub(crate) fn text_of(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Somebody waits until somebody else opens. Stays open.
+/// A gate that one thread waits at until another one opens it. It stays open.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -89,7 +89,7 @@ impl Tally {
         Self::default()
     }
 
-    /// A token, counted now and when it is dropped.
+    /// Makes a token, counted now and when it is dropped.
     pub(crate) fn token(&self) -> Token {
         self.0.made.fetch_add(1, Ordering::Relaxed);
         self.0.balance.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Tally {
         self.0.dropped.load(Ordering::Acquire)
     }
 
-    /// As many dropped as made, and `made` of them.
+    /// Asserts that `made` tokens have been made, and as many dropped.
     #[track_caller]
     pub(crate) fn assert_all_dropped(&self, made: u64) {
         assert_eq!(
@@ -115,7 +115,7 @@ impl Tally {
     }
 }
 
-/// See [`Tally`].
+/// A token of a [`Tally`].
 pub(crate) struct Token(Tally);
 
 impl Clone for Token {
@@ -149,16 +149,15 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
     }
 }
 
-/// Waits until `done`, politely.
+/// Waits until `done`, yielding the CPU.
 pub(crate) fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         std::thread::yield_now();
     }
 }
 
-/// Waits until `ran`, which the calling thread's last request opens, and its tail is
-/// published: a trustee turns to another client's call only after that. The calling thread
-/// reaps nothing.
+/// Waits until `ran`, which the calling thread's last request opens, and its tail is published: a
+/// trustee turns to another client's call only after that. The calling thread reaps nothing.
 pub(crate) fn settle<T: 'static>(t: &Trust<T>, ran: &Gate) {
     ran.wait();
     call_from_elsewhere(t);
@@ -169,7 +168,7 @@ pub(crate) fn settle<T: 'static>(t: &Trust<T>, ran: &Gate) {
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// `seed` must not be 0.
+    /// Makes a generator. `seed` must not be 0.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -183,7 +182,7 @@ impl Rng {
     }
 }
 
-/// A trustee stands in a closure until this is dropped, also by a test that fails.
+/// Keeps a trustee inside a closure until this is dropped, also by a test that fails.
 pub(crate) struct HeldUp(Gate);
 
 impl Drop for HeldUp {
@@ -205,7 +204,7 @@ pub(crate) fn hold_up<T: 'static>(t: &Trust<T>) -> HeldUp {
     HeldUp(gate)
 }
 
-/// As [`hold_up`], by another thread: the calling one has nothing in flight.
+/// [`hold_up`] by another thread: the calling one has nothing in flight.
 pub(crate) fn hold_up_from_elsewhere<T: 'static>(t: &Trust<T>) -> HeldUp {
     let (gate, begun) = (Gate::new(), Gate::new());
     let (held, begin, t) = (gate.clone(), begun.clone(), t.clone());
@@ -219,8 +218,8 @@ pub(crate) fn hold_up_from_elsewhere<T: 'static>(t: &Trust<T>) -> HeldUp {
     HeldUp(gate)
 }
 
-/// Another thread's call on the trustee of `t`, there and back: what lies in front of it has
-/// been served.
+/// Makes a call on the trustee of `t` from another thread: earlier requests have been served when
+/// it returns.
 pub(crate) fn call_from_elsewhere<T: 'static>(t: &Trust<T>) {
     let t = t.clone();
     std::thread::spawn(move || t.apply(|_| ()))

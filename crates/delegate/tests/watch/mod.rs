@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Ends the process, with the test's name, where a test hangs.
+/// Ends the process, with the test's name, if a test hangs.
 pub(crate) struct Watchdog(#[expect(dead_code, reason = "its drop is what counts")] Sender<()>);
 
 /// Watches the calling test until the guard is dropped.
@@ -18,7 +18,7 @@ pub(crate) fn watchdog() -> Watchdog {
         if over.recv_timeout(Duration::from_secs(scaled(120).max(120)))
             == Err(RecvTimeoutError::Timeout)
         {
-            // Not `eprintln!`: the harness would keep that to itself.
+            // Not `eprintln!`, whose text the harness would keep to itself.
             let text = format!("\n{test} ({place}) hangs\n");
             let _ = std::io::stderr().write_all(text.as_bytes());
             std::process::abort();

@@ -300,7 +300,7 @@ proptest! {
 
     /// The graph finds a ring exactly if there is one, and leaves none.
     #[test]
-    fn rings_are_found_where_they_are(steps: Vec<[u8; 4]>) {
+    fn the_graph_finds_the_models_rings(steps: Vec<[u8; 4]>) {
         let (mut graph, mut world) = (Graph::new(), World::default());
         for choice in steps {
             step(&mut graph, &mut world, choice);
@@ -311,7 +311,7 @@ proptest! {
 
 /// Long runs, so that all kinds of steps meet.
 #[test]
-fn rings_are_found_where_they_are_in_long_runs() {
+fn the_graph_finds_the_models_rings_in_long_runs() {
     let mut random = 1u64;
     let (mut deferred, mut rings) = (0, 0);
     for _ in 0..200 {

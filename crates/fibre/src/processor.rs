@@ -116,9 +116,11 @@ pub(crate) fn here_inlined() -> *const Processor {
     wait::scheduler().cast()
 }
 
-/// Makes `processor` the one that runs on this thread.
+/// Makes `processor` the one that runs on this thread; null ends that.
 pub(crate) fn run_here(processor: *const Processor) {
-    wait::set_scheduler(processor.cast());
+    // SAFETY: only this function sets the pointer on a processor's thread. The cluster keeps its
+    // processors until their threads have left it, and `leave` sets null.
+    unsafe { wait::set_scheduler(processor.cast()) };
 }
 
 /// Makes a fibre ready, from any thread.

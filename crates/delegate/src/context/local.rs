@@ -10,12 +10,15 @@ use corelay_sync::facade::thread_local;
 use std::cell::Cell;
 use std::ptr;
 
+/// The part of a thread's state that is read at each request.
 pub(super) struct Local {
-    /// The clients of this thread by slot, or what stands for them: see [`thread`](super::thread).
+    /// The clients of this thread by trustee number, or what stands for them: see
+    /// [`thread`](super::thread).
     pub(super) table: Cell<Table>,
     /// The duty of this thread, while a team's function runs: see [`member`](super::member).
     pub(super) duty: Cell<*const Duty<'static>>,
-    /// What the trustee of this thread keeps while it serves; null on a thread that is none.
+    /// The state that the trustee of this thread keeps while it serves; null on a thread that is no
+    /// trustee.
     pub(super) serving: Cell<*const Serving>,
 }
 

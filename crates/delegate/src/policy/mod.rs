@@ -46,9 +46,9 @@ pub enum Policy {
     /// Only when the member waits, and requests to own objects run at once. A member that asks only
     /// itself never serves before its function ends: the thesis's greedy client.
     FastPath,
-    /// As `FastPath`, and after every so many requests: `1..=65_536`.
+    /// When `FastPath` does, and after each run of this many requests: `1..=65_536`.
     Bound(u32),
-    /// As `FastPath`, and when a thread that waits for the member has rung its doorbell.
+    /// When `FastPath` does, and when a thread that waits for the member has rung its doorbell.
     Doorbell,
     /// By trial, from guesses about the load.
     ///

@@ -13,7 +13,7 @@ macro_rules! source {
     };
 }
 
-/// Its name, its source, and the kinds of fault that it may be caught for.
+/// A wrong answer: name, source, and the kinds of fault that it may be caught for.
 type Mutant = (&'static str, &'static str, &'static [&'static str]);
 
 /// Wrong answers, and the kinds of fault that each may be caught for: which of several a race
@@ -122,7 +122,7 @@ fn caught<'a>(mutants: impl Iterator<Item = &'a Mutant>) {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Those of the gate: an order, an answer and an end that are wrong.
+/// The wrong answers that the gate builds: one wrong order, one wrong result, one wrong end.
 const OFTEN: &[&str] = &["check_then_insert", "no_old_value", "leaves_early"];
 
 fn is_often((name, ..): &&Mutant) -> bool {

@@ -38,7 +38,7 @@ pub(crate) fn ids(page: &str) -> Vec<String> {
     ids.map(str::to_owned).collect()
 }
 
-/// What is wrong with a page.
+/// The faults of a page, one sentence each.
 fn complaints(page: &str) -> Vec<String> {
     let options = ParsingOptions {
         allow_dtd: true,

@@ -101,7 +101,7 @@ fn is_complete(sample: &Value) -> bool {
     sample["fibres"]["completed"] != json!(false)
 }
 
-/// What is wrong with results, in which each of `methods` must have run.
+/// The faults of results in which each of `methods` must have run, one sentence each.
 fn complaints(results: &Value, methods: &[&str]) -> Vec<String> {
     let mut found = missing(results, TOP, "results");
     let runs = list(&results["runs"]);

@@ -15,13 +15,15 @@ use crate::facade::thread_local;
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+/// The state of a thread that its waits look at.
 pub(super) struct Local {
+    /// The context that [`enter`](super::enter) has installed.
     pub(super) context: Cell<Option<NonNull<dyn Context>>>,
     /// The number of living guards of [`on_thread`](super::on_thread).
     pub(super) blocking: Cell<usize>,
     /// The entry of the innermost [`NoSwitch`](super::NoSwitch).
     pub(super) no_switch: Cell<Entry>,
-    /// See [`scheduler`].
+    /// The pointer that [`scheduler`] returns.
     scheduler: Cell<*const ()>,
 }
 
@@ -53,7 +55,12 @@ pub fn scheduler() -> *const () {
     with_local(|local| local.scheduler.get()).unwrap_or(ptr::null())
 }
 
-/// Keeps `scheduler` for this thread. Nothing here follows the pointer.
-pub fn set_scheduler(scheduler: *const ()) {
+/// Keeps `scheduler` for this thread, until another is kept.
+///
+/// # Safety
+/// A scheduler follows the pointer that [`scheduler`] gives it. So one kind of scheduler uses this
+/// place on a thread, and what `scheduler` points to lives until the place is null or points
+/// elsewhere.
+pub unsafe fn set_scheduler(scheduler: *const ()) {
     with_local(|local| local.scheduler.set(scheduler));
 }

@@ -27,7 +27,7 @@ pub struct NoSwitch<'a> {
     _of_this_thread: PhantomData<(&'a (), *const ())>,
 }
 
-/// What a guard says of the code that it marks.
+/// The name of the code that a guard marks, as a function and its argument.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     data: *const (),

@@ -60,7 +60,7 @@
 //! of the history, and to how many ways things may stand at one moment: which of the calls
 //! *in flight* have taken effect, and the state. That grows fast with the number of threads,
 //! and with values that wait in a structure in an order nobody knows yet. Registers,
-//! counters and maps are easy: of 100,000 calls on a register with four values, by eight
+//! counters, sets and maps are easy: of 100,000 calls on a register with four values, by eight
 //! clients that always overlap, right ones take 0.4 s and ones that are wrong near their end
 //! 1.3 s (release build, one virtual CPU of an AMD EPYC). Queues and stacks are harder:
 //! 10,000 calls of eight such clients take 3 to 5 s if they are right, and the search may

@@ -1,13 +1,16 @@
 //! Sequential specifications: what a structure should do if it were alone.
 //!
-//! [`register`], [`counter`], [`map`], [`queue`] and [`stack`] are ready to use; implement
-//! [`Model`] for another.
+//! [`register`], [`counter`], [`set`], [`map`], [`lru`], [`queue`], [`stack`] and [`heap`] are ready
+//! to use; implement [`Model`] for another.
 
 pub mod counter;
+pub mod heap;
 mod lives;
+pub mod lru;
 pub mod map;
 pub mod queue;
 pub mod register;
+pub mod set;
 pub mod stack;
 
 use crate::history::Call;

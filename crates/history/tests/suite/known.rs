@@ -3,7 +3,7 @@
 use crate::support::{brute_force, history, refuted};
 use corelay_history::model::queue::Operation::{Dequeue, Enqueue};
 use corelay_history::model::queue::Output::{Dequeued, Enqueued};
-use corelay_history::model::{counter, map, queue, register, stack};
+use corelay_history::model::{counter, heap, lru, map, queue, register, set, stack};
 use corelay_history::{Call, History, check};
 
 const A: usize = 0;
@@ -183,6 +183,124 @@ fn the_stack_of_the_aba_problem() {
     check(&stack::Stack::new(), &then(None)).unwrap();
     let found = refuted(&stack::Stack::new(), &then(Some('b')));
     assert_eq!(found.unexplained().1.output(), Some(&Popped(Some('b'))));
+}
+
+#[test]
+fn two_threads_insert_one_key_into_a_set() {
+    use set::Operation::*;
+    let set = set::Set::new();
+    let race = |second, then| {
+        history([
+            (A, Insert(7), 0..=3, true),
+            (B, Insert(7), 1..=4, second),
+            (C, Contains(7), 5..=6, true),
+            (B, Remove(7), 5..=8, true),
+            (A, Remove(7), 6..=9, then),
+            (C, Contains(7), 10..=11, false),
+        ])
+    };
+    check(&set, &race(false, false)).unwrap();
+    refuted(&set, &race(true, false));
+    refuted(&set, &race(false, true));
+    let picture = refuted(&set, &race(true, false)).to_string();
+    assert!(picture.contains("`insert 7 -> true`"), "{picture}");
+}
+
+/// A traversal that was on a removed node when its successor was inserted before it misses a key
+/// that was there all the time.
+#[test]
+fn a_set_that_loses_sight_of_a_key() {
+    use set::Operation::*;
+    let seen = |found| {
+        history([
+            (A, Insert(2), 0..=1, true),
+            (B, Insert(1), 2..=5, true),
+            (C, Contains(2), 3..=6, found),
+        ])
+    };
+    check(&set::Set::new(), &seen(true)).unwrap();
+    refuted(&set::Set::new(), &seen(false));
+}
+
+#[test]
+fn a_heap_whose_greatest_value_waits() {
+    use heap::{Operation::*, Output::*};
+    let heap = heap::Heap::new();
+    let pops = |[first, second]: [Option<u32>; 2], pushed| {
+        history([
+            (A, Push(5), 0..=1, Pushed),
+            (A, Push(9), 2..=pushed, Pushed),
+            (B, Pop, 4..=6, Value(first)),
+            (B, Pop, 7..=8, Value(second)),
+        ])
+    };
+    check(&heap, &pops([Some(9), Some(5)], 3)).unwrap();
+    refuted(&heap, &pops([Some(5), Some(9)], 3));
+    // The greater value comes while the first pop lasts.
+    check(&heap, &pops([Some(5), Some(9)], 5)).unwrap();
+    refuted(&heap, &pops([Some(5), Some(5)], 5));
+    refuted(&heap, &pops([Some(5), None], 5));
+    check(&heap, &pops([Some(5), None], 9)).unwrap();
+}
+
+#[test]
+fn a_heap_holds_equal_values_and_peeking_leaves_them() {
+    use heap::{Operation::*, Output::*};
+    let peeks = |last| {
+        history([
+            (A, Push(3), 0..=2, Pushed),
+            (B, Push(3), 1..=3, Pushed),
+            (A, Peek, 4..=5, Value(Some(3))),
+            (A, Pop, 6..=7, Value(Some(3))),
+            (B, Pop, 6..=8, Value(Some(3))),
+            (A, Peek, 9..=10, Value(last)),
+        ])
+    };
+    check(&heap::Heap::new(), &peeks(None)).unwrap();
+    let found = refuted(&heap::Heap::new(), &peeks(Some(3)));
+    assert!(found.to_string().contains("`peek -> 3`"), "{found}");
+}
+
+#[test]
+fn an_lru_map_evicts_what_was_used_least_recently() {
+    use lru::{Operation::*, Output::*};
+    let lru = lru::Lru::new(std::num::NonZeroUsize::new(2).unwrap());
+    let evicts = |use_of_a, out| {
+        history([
+            (A, Insert('a', 1), 0..=1, Value(None)),
+            (A, Insert('b', 2), 2..=3, Value(None)),
+            (B, use_of_a, 4..=6, Value(Some(1))),
+            (A, Push('c', 3), 5..=7, Entry(Some(out))),
+        ])
+    };
+    // The get found `a`, so it came before the push, and `b` goes.
+    check(&lru, &evicts(Get('a'), ('b', 2))).unwrap();
+    refuted(&lru, &evicts(Get('a'), ('a', 1)));
+    check(&lru, &evicts(Peek('a'), ('a', 1))).unwrap();
+    refuted(&lru, &evicts(Peek('a'), ('b', 2)));
+    let found = refuted(&lru, &evicts(Get('a'), ('c', 3)));
+    assert!(found.to_string().contains("push 'c' 3 -> 'c' 3"), "{found}");
+}
+
+#[test]
+fn an_lru_map_that_grows_beyond_its_capacity() {
+    use lru::{Operation::*, Output::*};
+    let lru = lru::Lru::new(std::num::NonZeroUsize::new(1).unwrap());
+    let then = |rest: [_; 2]| {
+        history([
+            (A, Push('a', 1), 0..=3, Entry(None)),
+            (B, Push('b', 2), 1..=4, Entry(Some(('a', 1)))),
+            (A, Push('b', 3), 5..=6, Entry(Some(('b', 2)))),
+            (A, Insert('b', 4), 7..=8, Value(Some(3))),
+            (A, PopLru, 9..=10, Entry(rest[0])),
+            (B, PopLru, 11..=12, Entry(rest[1])),
+            (B, Remove('a'), 13..=14, Value(None)),
+        ])
+    };
+    check(&lru, &then([Some(('b', 4)), None])).unwrap();
+    refuted(&lru, &then([Some(('a', 1)), None]));
+    refuted(&lru, &then([Some(('b', 4)), Some(('a', 1))]));
+    refuted(&lru, &then([None, None]));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use crate::support::{FoundOf, HistoryOf, Rng, explained, refuted, replaced};
 use corelay_history::model::register::{Operation, Output, Register};
-use corelay_history::model::{counter, map, queue, stack};
+use corelay_history::model::{counter, heap, lru, map, queue, set, stack};
 use corelay_history::{Call, Failure, History, check, check_within};
 
 const CALLS: usize = 100_000;
@@ -188,4 +188,58 @@ fn a_stack() {
         if rng.below(100) < 48 { Push(n) } else { Pop }
     });
     check_within(&model, &history, 1 << 16).unwrap();
+}
+
+#[test]
+fn a_set() {
+    use set::Operation::*;
+    let model = set::Set::new();
+    let mut history = explained(&model, CLIENTS, 50_000, &mut Rng::new(6), |rng, _| {
+        let key = rng.below(64);
+        [Contains(key), Insert(key), Remove(key)][rng.below(3) as usize].clone()
+    });
+    check(&model, &history).unwrap();
+    let end = u64::MAX - 10;
+    // Whether the key was there or not, one of the two is wrong.
+    history.push(0, Call::returned(Insert(5), end..=end + 1, true));
+    history.push(1, Call::returned(Remove(5), end + 2..=end + 3, false));
+    refuted(&model, &history);
+}
+
+/// The order in which values came does not matter, so a heap is easier than a queue.
+#[test]
+fn a_heap() {
+    use heap::{Operation::*, Output};
+    let model = heap::Heap::new();
+    let mut history = explained(&model, 4, 3_000, &mut Rng::new(7), |rng, n| {
+        if rng.below(100) < 48 {
+            Push((rng.below(1_000), n))
+        } else {
+            Pop
+        }
+    });
+    check_within(&model, &history, 1 << 16).unwrap();
+    let end = u64::MAX - 10;
+    let never_pushed = Output::Value(Some((0, 5_000)));
+    history.push(0, Call::returned(Pop, end..=end + 1, never_pushed));
+    refuted(&model, &history);
+}
+
+#[test]
+fn an_lru_map() {
+    use lru::{Operation::*, Output};
+    let model = lru::Lru::new(std::num::NonZeroUsize::new(8).unwrap());
+    let mut history = explained(&model, 3, 3_000, &mut Rng::new(8), |rng, n| {
+        let key = rng.below(12);
+        match rng.below(4) {
+            0..2 => Get(key),
+            2 => Push(key, n),
+            _ => Remove(key),
+        }
+    });
+    check_within(&model, &history, 1 << 16).unwrap();
+    let end = u64::MAX - 10;
+    let stale = Output::Value(Some(5_000));
+    history.push(0, Call::returned(Get(3), end..=end + 1, stale));
+    refuted(&model, &history);
 }

@@ -1,7 +1,7 @@
 //! Small random histories, right and wrong, against a checker that tries every order.
 
 use crate::support::{FoundOf, HistoryOf, OPEN, Rng, brute_force, explained};
-use corelay_history::model::{counter, map, queue, register, stack};
+use corelay_history::model::{counter, heap, lru, map, queue, register, set, stack};
 use corelay_history::{Call, Failure, History, Model, check};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -222,6 +222,46 @@ fn stacks() {
         agrees_with_brute_force(&stack::Stack::new(), |rng| match rng.below(2) {
             0 => Push(rng.below(values)),
             _ => Pop,
+        });
+    }
+}
+
+#[test]
+fn sets() {
+    use set::Operation::*;
+    agrees_with_brute_force(&set::Set::new(), |rng| {
+        let key = rng.below(2);
+        [Contains(key), Insert(key), Remove(key)][rng.below(3) as usize].clone()
+    });
+}
+
+#[test]
+fn heaps() {
+    use heap::Operation::*;
+    for values in [3, 1_000] {
+        agrees_with_brute_force(&heap::Heap::new(), |rng| match rng.below(5) {
+            0..2 => Push(rng.below(values)),
+            2..4 => Pop,
+            _ => Peek,
+        });
+    }
+}
+
+#[test]
+fn lru_maps() {
+    use lru::Operation::*;
+    for capacity in [1, 2] {
+        let lru = lru::Lru::new(std::num::NonZeroUsize::new(capacity).unwrap());
+        agrees_with_brute_force(&lru, |rng| {
+            let (key, value) = (rng.below(3), rng.below(2));
+            match rng.below(8) {
+                0 => Peek(key),
+                1..3 => Get(key),
+                3 => Insert(key, value),
+                4..6 => Push(key, value),
+                6 => Remove(key),
+                _ => PopLru,
+            }
         });
     }
 }

@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
+//! | [`seq`] | plain structures, to be put behind a trustee or a lock |
 //!
 //! ```
 //! use corelay_structures::pool::{Pool, Pooled};
@@ -29,3 +30,4 @@
 //! The page of each module says when not to use the structure, what it guarantees and how it works.
 
 pub mod pool;
+pub mod seq;

@@ -115,16 +115,17 @@ pub use corelay_clock as clock;
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value in the way that [`Trust`] does.
 pub use corelay_locks as locks;
-/// Building blocks of concurrent structures: a pool of nodes.
+/// Structures to share, and their building blocks: a pool of nodes, and plain lists, maps and
+/// queues to be put behind a [`Trust`] or a lock.
 ///
 /// ```
-/// use corelay::structures::pool::Pool;
+/// use corelay::Trustees;
+/// use corelay::structures::seq::SortedList;
 ///
-/// let pool = Pool::new();
-/// let session = pool.session(); // this thread's own
-/// let node = session.alloc([1u64, 2, 3]); // as a `Box`, in a node
-/// assert_eq!(node[2], 3);
-/// session.free(node);
+/// let trustees = Trustees::dedicated(1).start()?;
+/// let list = trustees.entrust(SortedList::new());
+/// assert_eq!(list.apply(|list| { list.extend([3, 1, 2]); list.pop_first() }), Some(1));
+/// # Ok::<(), corelay::StartError>(())
 /// ```
 pub use corelay_structures as structures;
 /// The CPUs, caches and memory nodes of this machine, orders of placement, and pinning.

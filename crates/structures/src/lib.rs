@@ -1,4 +1,4 @@
-//! Building blocks of concurrent structures.
+//! Structures to share, and building blocks of concurrent ones.
 //!
 //! | module | idea |
 //! |---|---|

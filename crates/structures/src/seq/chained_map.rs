@@ -52,7 +52,7 @@ impl<K, V> ChainedMap<K, V> {
     /// Makes an empty map that has room for `entries` before its buckets double.
     ///
     /// # Panics
-    /// If so many buckets have no room in memory.
+    /// If the buckets would take more than `isize::MAX` bytes.
     ///
     /// ```
     /// use corelay_structures::seq::ChainedMap;
@@ -89,7 +89,7 @@ impl<K, V, S> ChainedMap<K, V, S> {
     /// Makes an empty map that has room for `entries`, and hashes keys by `hasher`.
     ///
     /// # Panics
-    /// If so many buckets have no room in memory.
+    /// If the buckets would take more than `isize::MAX` bytes.
     #[must_use]
     pub fn with_capacity_and_hasher(entries: usize, hasher: S) -> Self {
         let mut map = Self::with_hasher(hasher);
@@ -240,8 +240,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> ChainedMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        let (_, value) = self.seek(key)?.pop()?;
+        let (key, value) = self.seek(key)?.pop()?;
         self.len -= 1;
+        // If this panics, the length is right, and the value is dropped too.
+        drop(key);
         Some(value)
     }
 

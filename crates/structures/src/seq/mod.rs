@@ -45,12 +45,15 @@
 //!
 //! # Guarantees
 //! * **Keys** are ordered, or compared and hashed, as `BTreeMap` and `HashMap` do: if a key changes
-//!   its place, or its `Ord`, `Eq` or `Hash` contradicts itself, answers may be wrong, and a search
-//!   may not end. Memory stays safe.
-//! * **Panics.** If a key's comparison or a closure of the caller panics, each entry is in the
-//!   structure or has been dropped, once; `len` is right.
-//! * **Drop.** Long chains and degenerate trees are dropped without recursion. If the drop of an
-//!   entry panics, the others are dropped nevertheless.
+//!   its place, or its `Ord`, `Eq` or `Hash` contradicts itself, an answer may be wrong, a call may
+//!   panic, and a search may not end. Memory stays safe.
+//! * **Panics.** If a key's comparison, a closure of the caller or the drop of an entry panics, each
+//!   of the others is in the structure or has been dropped, once; `len` is right.
+//! * **Drop.** Long chains and degenerate trees are dropped without recursion, and to the end if the
+//!   drop of one entry panics. A second panic meanwhile ends the process, as everywhere in Rust.
+//!
+//! [`LruCache`] makes the promises of its crate: if a key's `Hash` or `Eq` panics, it may leak the
+//! entry that it was adding.
 
 #![forbid(unsafe_code)]
 

@@ -322,8 +322,10 @@ impl<K: Ord, V> SearchTree<K, V> {
     where
         K: Borrow<Q>,
     {
-        let (_, value) = self.root.seek(key).take_top()?;
+        let (key, value) = self.root.seek(key).take_top()?;
         self.len -= 1;
+        // If this panics, the length is right, and the value is dropped too.
+        drop(key);
         Some(value)
     }
 

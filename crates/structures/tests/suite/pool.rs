@@ -1,8 +1,4 @@
 //! The pool on hardware: what each call promises, and many threads at once.
-//!
-//! `CORELAY_STRESS` multiplies the rounds of the stress test.
-
-#![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
 use corelay_structures::pool::{Pool, Pooled, Session};
 use proptest::prelude::*;
@@ -317,8 +313,7 @@ impl Random {
 /// the pool ends while nodes are out.
 #[test]
 fn nodes_of_many_threads() {
-    let times = std::env::var("CORELAY_STRESS").map_or(1, |times| times.parse().unwrap());
-    for round in 0..5 * times {
+    for round in 0..5 * crate::stress() {
         let pool = Pool::with_chunk([1, 7, Pool::<Canary>::MAX_CHUNK][round % 3]);
         let basket = Mutex::new(Vec::new());
         thread::scope(|s| {

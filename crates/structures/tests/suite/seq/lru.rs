@@ -1,5 +1,6 @@
 //! The LRU map that is taken from another crate does what the page says of it.
 
+use crate::cases;
 use corelay_structures::seq::LruCache;
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -27,6 +28,8 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 proptest! {
+    #![proptest_config(cases(64))]
+
     #[test]
     fn the_entry_used_least_recently_is_evicted(calls in proptest::collection::vec(call(), 0..80)) {
         let mut map = LruCache::new(NonZeroUsize::new(4).unwrap());

@@ -1,5 +1,6 @@
 //! The sorted list against `BTreeSet`.
 
+use crate::cases;
 use corelay_structures::seq::SortedList;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -44,6 +45,8 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 proptest! {
+    #![proptest_config(cases(64))]
+
     #[test]
     fn every_method_answers_like_a_set_of_std(calls in proptest::collection::vec(call(), 0..60)) {
         let mut list = SortedList::default();

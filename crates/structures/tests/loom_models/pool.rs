@@ -1,14 +1,9 @@
 //! The pool under loom: every interleaving of the shipped source (up to the preemption bound)
 //! with every permitted stale read.
 //!
-//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-structures
-//! --profile model --test loom_pool`
-//!
 //! loom sees values and links as cells, and chunks as allocations. It reports an access that is not
 //! ordered with the one before, and a chunk that is not freed, or freed twice. The thread that
 //! frees a chunk declares that it writes all of its slots.
-
-#![cfg(corelay_loom)]
 
 use corelay_structures::pool::{Pool, Pooled};
 use loom::sync::Arc;

@@ -1,15 +1,6 @@
 //! The pool under shuttle: random schedules of more threads than loom can afford.
-//!
-//! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-structures --release --test shuttle_pool`
-//!
-//! `CORELAY_SHUTTLE_ITERATIONS` says how many schedules each test draws. A failing one is
-//! printed, to be replayed with `shuttle::replay`.
 
-#![cfg(corelay_shuttle)]
-
-#[path = "../../sync/tests/schedules/mod.rs"]
-mod schedules;
-
+use crate::schedules;
 use corelay_structures::pool::{Pool, Pooled};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};

@@ -1,0 +1,4 @@
+//! The models of this crate under loom, one process each: `cargo xtask loom`.
+#![cfg(corelay_loom)]
+
+mod pool;

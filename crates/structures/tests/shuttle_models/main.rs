@@ -1,0 +1,7 @@
+//! The models of this crate under shuttle, one process each: `cargo xtask shuttle`.
+#![cfg(corelay_shuttle)]
+
+#[path = "../../../sync/tests/schedules/mod.rs"]
+mod schedules;
+
+mod pool;

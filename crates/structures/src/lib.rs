@@ -2,6 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`lockfree`] | a queue, a stack and a sorted list without locks |
 //! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
 //! | [`seq`] | plain structures, to be put behind a trustee or a lock |
 //!
@@ -29,5 +30,7 @@
 //!
 //! The page of each module says when not to use the structure, what it guarantees and how it works.
 
+pub mod lockfree;
 pub mod pool;
+mod reclaim;
 pub mod seq;

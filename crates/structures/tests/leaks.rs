@@ -1,21 +1,30 @@
-//! Every block that a pool has asked for is freed once the pool and its nodes are gone.
+//! Every block that a pool has asked for is freed once the pool and its nodes are gone, and every
+//! node of a lock-free structure once no thread is in a call.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
 use corelay_structures::pool::{Pool, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::thread;
 
-/// Counts the blocks that are aligned like chunks, and those that are aligned like heaps; the test
-/// makes no others of the kind.
+/// Counts the blocks that are aligned like chunks, those that are aligned like heaps, and those that
+/// are aligned like nodes with a [`Wide`]; the test makes no others of the kind.
 struct Counting;
 
 static CHUNKS: AtomicIsize = AtomicIsize::new(0);
 static HEAPS: AtomicIsize = AtomicIsize::new(0);
+static NODES: AtomicIsize = AtomicIsize::new(0);
+
+/// A value whose alignment nothing else has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(align(32))]
+struct Wide(usize);
 
 fn count(layout: Layout, sign: isize) {
     match layout.align() {
+        32 => NODES.fetch_add(sign, Ordering::SeqCst),
         ..64 => 0,
         64..65_536 => HEAPS.fetch_add(sign, Ordering::SeqCst),
         65_536.. => CHUNKS.fetch_add(sign, Ordering::SeqCst),
@@ -103,4 +112,41 @@ fn nothing_is_left() {
         });
         assert_eq!((chunks(), heaps()), (0, 0));
     }
+
+    nodes_of_lock_free_structures();
+}
+
+/// The last part of the test: collectors of epochs are aligned like heaps.
+fn nodes_of_lock_free_structures() {
+    let queue = MsQueue::from_iter([Wide(0)]);
+    let stack = TreiberStack::<_, 2>::from_iter([Wide(0)]);
+    let list = HarrisList::from_iter([Wide(0)]);
+    let work = |thread: usize| {
+        for n in 0..2_000 {
+            queue.push(Wide(n));
+            stack.push(Wide(n));
+            list.insert(Wide((n + thread) % 7));
+            if n % 3 > 0 {
+                queue.pop();
+                stack.pop();
+                list.remove(&Wide((n + thread * 2) % 7));
+            }
+        }
+    };
+    thread::scope(|s| {
+        for thread in 0..4 {
+            let work = &work;
+            s.spawn(move || work(thread));
+        }
+    });
+    // Every third of the calls from the first on does not pop.
+    let left = 4 * 2_000 + 1 - 4 * 1_333;
+    assert_eq!(queue.into_iter().count(), left);
+    assert_eq!(stack.into_iter().take(9).count(), 9);
+    drop(list);
+    // No thread is in a call: after some rounds every retired node is freed.
+    for _ in 0..10_000 {
+        crossbeam_epoch::pin().flush();
+    }
+    assert_eq!(NODES.load(Ordering::SeqCst), 0);
 }

@@ -4,4 +4,5 @@
 #[path = "../../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
+mod lockfree;
 mod pool;

@@ -6,6 +6,7 @@
 
 use proptest::test_runner::Config;
 
+mod lockfree;
 mod pool;
 mod seq;
 

@@ -1,6 +1,6 @@
 //! Locks behind one interface, one file for each.
 //!
-//! There are six ways to give one thread at a time access to a value. All offer
+//! There are seven ways to give one thread at a time access to a value. All offer
 //! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program swaps one
 //! for another, or for delegation, without touching the callers:
 //!
@@ -30,6 +30,10 @@
 //! | [`Ticket`] | reading the lock word | arrival | Reed and Kanodia 1979; Mellor-Crummey and Scott 1991 |
 //! | [`Mcs`] | reading a word of its own | arrival | Mellor-Crummey and Scott 1991 |
 //! | [`Clh`] | reading a word of its predecessor's | arrival | Craig 1993; Magnusson, Landin and Hagersten 1994 |
+//! | [`CcSynch`] | spinning, then sleeping; the holder may run its closure | arrival | Fatourou and Kallimanis 2012 |
+//!
+//! The last is a *combining* lock: a waiter hands its closure over, and the thread that holds the
+//! lock runs it. See [`Combining`].
 //!
 //! # When not to use it
 //! The four spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
@@ -40,31 +44,36 @@
 //! # Guarantees
 //! * **Order.** As in the table. A thread that enters sees everything that those before it did.
 //! * **Panic.** A panic of the closure reaches the caller of `apply`. The lock is released on the
-//!   way and *not* poisoned, for all six alike: the next `apply` sees the value as the panic left
+//!   way and *not* poisoned, for all alike: the next `apply` sees the value as the panic left
 //!   it. (`std::sync::Mutex` would poison; [`StdMutex`] ignores that mark, so that swapping methods
 //!   does not change what a program does.)
 //! * **Nesting.** Nesting in one session is refused at compile time. Two sessions of one
 //!   thread on *one* lock, one inside the other, deadlock as any lock does. Sessions on
-//!   different locks nest freely.
+//!   different locks nest freely. But a closure of a combining lock may not wait: inside it a lock
+//!   that is taken refuses, and so does the combining lock itself.
 //! * **In a place where nothing may wait** (inside a delegated closure) a free lock is entered. If
 //!   it is taken, `apply` panics before it joins the queue, and names the call's place and what
 //!   runs. See [`NoSwitch`](corelay_sync::wait::NoSwitch).
 //! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
-//!   [`Lock`]. A session is one pointer and costs nothing to open, so that a thread can
-//!   visit millions of locks. [`Mcs`] keeps its node in the frame of `apply`, [`Clh`] in
-//!   a small pool per thread.
+//!   [`Lock`]. A combining lock takes 256 bytes or more. A session is one pointer and costs nothing
+//!   to open, so that a thread can visit millions of locks. [`Mcs`] keeps its node in the frame of
+//!   `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread.
 //! * **Idle cost.** None: no lock owns a thread, a registration or heap memory.
 //!
 //! # How it works
 //! [`Lock`] pairs a lock word with a value and has the only code that touches the value. An
-//! [`Algorithm`] decides who enters. Each algorithm is a file, and each of its orderings is listed
-//! in `mutants.toml` with the model that fails if it is weakened.
+//! [`Algorithm`] decides who enters. [`Combining`] does the same with a [`Combiner`], which decides
+//! who runs the next closure. Each algorithm is a file, and each of its orderings is listed in
+//! `mutants.toml` with the model that fails if it is weakened.
 
+mod cc_synch;
 mod clh;
+mod combining;
 mod lock;
 mod mcs;
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 mod parking_lot;
+mod pool;
 mod session;
 #[cfg(not(corelay_lines))]
 mod std_mutex;
@@ -72,7 +81,9 @@ mod ticket;
 mod ttas;
 mod turn;
 
+pub use cc_synch::{CcSynch, CcSynchWord};
 pub use clh::{Clh, ClhWord};
+pub use combining::{Combiner, Combining};
 pub use lock::{Algorithm, Lock};
 pub use mcs::{Mcs, McsWord};
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]

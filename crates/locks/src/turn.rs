@@ -30,11 +30,18 @@ impl Turn {
         }
     }
 
+    /// Whether the even pace has ended: after about a microsecond, or at once if spinning cannot help.
+    /// A waiter that can sleep does so now.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.polls >= EVEN_POLLS || self.backoff.is_yielding()
+    }
+
     /// Waits a little between two polls: longer, the more threads are `ahead` of this one (1 or
     /// more).
     #[inline]
     pub(crate) fn wait(&mut self, ahead: u32) {
-        if self.polls >= EVEN_POLLS || self.backoff.is_yielding() {
+        if self.is_over() {
             self.backoff.wait();
             hint::in_vain(self.backoff.yields());
             return;

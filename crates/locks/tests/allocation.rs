@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lock, for_all_locks};
+use common::{Lock, for_all_locks, for_combining_locks, for_waiting_locks, tests_of};
 use corelay_sync::Session;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

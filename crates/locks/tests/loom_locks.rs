@@ -11,14 +11,13 @@
 
 mod common;
 
-use common::{Lock, for_all_locks, where_nothing_may_wait};
+use common::{Lock, for_waiting_locks, tests_of, where_nothing_may_wait};
 use corelay_sync::Session;
 use loom::sync::Arc;
 use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 
-for_all_locks!({
+for_waiting_locks!({
     two_threads_twice: u64,
     three_threads: u64,
     three_threads_twice: u64,
@@ -94,7 +93,7 @@ fn two_locks_nested<L: Lock<u64> + 'static>() {
 
 /// One of two threads may not wait: it enters a free lock, and a taken one refuses it.
 fn one_may_not_wait<L: Lock<u64> + 'static>() {
-    silence_refusals();
+    common::silence_refusals();
     loom::model(|| {
         let lock = Arc::new(L::make(0));
         let other = thread::spawn({
@@ -109,19 +108,5 @@ fn one_may_not_wait<L: Lock<u64> + 'static>() {
             .count() as u64;
         other.join().unwrap();
         assert_eq!(add(&*lock), 2 + entered + 1);
-    });
-}
-
-/// Silences the panics of these refusals, of which there are thousands, in as many executions.
-fn silence_refusals() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let refusal = |text: &String| text.ends_with("this code may not wait");
-            if !info.payload().downcast_ref().is_some_and(refusal) {
-                hook(info);
-            }
-        }));
     });
 }

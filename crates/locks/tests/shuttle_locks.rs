@@ -12,12 +12,21 @@ mod common;
 #[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
-use common::{Lock, for_all_locks};
+use common::{Combines, Lock, for_combining_locks, for_waiting_locks, tests_of};
 use corelay_sync::Session;
 use shuttle::sync::Arc;
 use shuttle::thread;
 
-for_all_locks!({ six_threads: (bool, u64), two_locks_nested: (bool, u64) });
+for_waiting_locks!({ six_threads: (bool, u64), two_locks_nested: (bool, u64) });
+
+mod combining {
+    use super::*;
+
+    for_combining_locks!({
+        six_threads: (bool, u64),
+        six_threads_that_combine_two: (bool, u64),
+    });
+}
 
 const SCHEDULES: usize = 500;
 const THREADS: u64 = 6;
@@ -34,8 +43,17 @@ fn add((inside, n): &mut (bool, u64)) -> u64 {
 }
 
 fn six_threads<L: Lock<(bool, u64)> + 'static>() {
-    schedules::model(SCHEDULES, || {
-        let lock = Arc::new(L::make((false, 0)));
+    adding(L::make);
+}
+
+/// The combiner changes in the middle of the queue.
+fn six_threads_that_combine_two<L: Combines<(bool, u64)> + 'static>() {
+    adding(|value| L::make_with_limit(value, 2));
+}
+
+fn adding<L: Lock<(bool, u64)> + 'static>(make: impl Fn((bool, u64)) -> L + Send + Sync + 'static) {
+    schedules::model(SCHEDULES, move || {
+        let lock = Arc::new(make((false, 0)));
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {
                 let lock = Arc::clone(&lock);

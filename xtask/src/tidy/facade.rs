@@ -91,7 +91,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "on a thread a park is the standard library's, with its own unpark; no protocol uses it",
     ),
     (
-        "crates/locks/src/clh/pool.rs",
+        "crates/locks/src/pool.rs",
         "thread_local",
         "a constant initialiser spares a check on each access; loom's macro takes none",
     ),

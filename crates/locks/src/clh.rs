@@ -22,7 +22,7 @@
 //! # Who owns a node
 //! | the node is | owner | `held` |
 //! |---|---|---|
-//! | in a [`pool`] | that thread | true |
+//! | in a [pool](crate::pool) | that thread | true |
 //! | in a queue, its thread waiting or holding | that thread; the successor reads `held` | true |
 //! | left behind by a release, with a successor | the successor, once it has read false | false |
 //! | kept by a release, without one | the releasing thread: back to its pool | true |
@@ -36,9 +36,8 @@
 //! this thread's last access. The tail cannot come back to a node that is still in the queue, so
 //! the comparison is not fooled.
 
-mod pool;
-
 use crate::lock::{Algorithm, Lock};
+use crate::pool::{self, pooled};
 use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::CachePadded;
@@ -68,6 +67,8 @@ pub struct ClhWord {
 struct ClhNode {
     held: CachePadded<AtomicBool>,
 }
+
+pooled!(ClhNode, ClhNode::new);
 
 impl ClhNode {
     fn new() -> Self {

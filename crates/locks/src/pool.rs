@@ -1,4 +1,5 @@
-//! Pools: where a thread keeps its CLH nodes between locks.
+//! Pools: where a thread keeps its queue nodes between locks, for the algorithms whose nodes outlive
+//! the calls that bring them ([`Clh`](crate::Clh), [`CcSynch`](crate::CcSynch)).
 //!
 //! A hand-over leaves the releasing thread one node short and the successor with one too many. So
 //! nodes wander from the threads that come first to those that come last. Each thread has a small
@@ -8,13 +9,85 @@
 //! is taken without allocating, whichever way nodes wander, and there are never more nodes than the
 //! stacks held and the queues used at their peak. The depot keeps its nodes for ever.
 //!
-//! Nobody else knows a node in a pool, and its `held` is true.
+//! Nobody else knows a node in a pool, and it is as [`Pooled::new`] made it.
 
-use super::ClhNode;
 use corelay_sync::facade::MODEL;
 // std's cells, not the facade's: no other thread ever reaches them.
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+use std::sync::Mutex;
+
+/// A kind of node that threads keep in pools: [`pooled!`] implements it.
+pub(crate) trait Pooled: Sized + 'static {
+    /// A fresh node.
+    fn fresh() -> Self;
+
+    /// Runs `f` with the pool of the calling thread.
+    fn with_pool<R>(f: impl FnOnce(&Pool<Self>) -> R) -> R;
+
+    /// Runs `f` with the pool of the calling thread, unless a model has taken the pool away.
+    fn try_with_pool(f: impl FnOnce(&Pool<Self>));
+
+    /// Makes the calling thread empty its pool when it ends. Returns false if it has done so
+    /// already.
+    fn register() -> bool;
+
+    /// The nodes of the process that no thread keeps.
+    #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+    fn depot() -> &'static Mutex<Vec<depot::Spare<Self>>>;
+}
+
+/// Gives a kind of node its pools: `pooled!(Node, new)`, where `new()` makes a fresh node.
+macro_rules! pooled {
+    ($node:ident, $new:expr) => {
+        const _: () = {
+            use crate::pool::{Owner, Pool, Pooled};
+
+            #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
+            std::thread_local! {
+                static POOL: Pool<$node> = const { Pool::new() };
+                static OWNER: Owner<$node> = const { Owner::new() };
+            }
+
+            #[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
+            corelay_sync::facade::thread_local! {
+                static POOL: Pool<$node> = Pool::new();
+                static OWNER: Owner<$node> = Owner::new();
+            }
+
+            #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+            static DEPOT: std::sync::Mutex<Vec<crate::pool::depot::Spare<$node>>> =
+                std::sync::Mutex::new(Vec::new());
+
+            impl Pooled for $node {
+                fn fresh() -> Self {
+                    $new()
+                }
+
+                #[inline(always)]
+                fn with_pool<R>(f: impl FnOnce(&Pool<Self>) -> R) -> R {
+                    POOL.with(f)
+                }
+
+                fn try_with_pool(f: impl FnOnce(&Pool<Self>)) {
+                    let _ = POOL.try_with(f);
+                }
+
+                fn register() -> bool {
+                    OWNER.try_with(|_| ()).is_ok()
+                }
+
+                #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+                fn depot() -> &'static std::sync::Mutex<Vec<crate::pool::depot::Spare<Self>>> {
+                    &DEPOT
+                }
+            }
+        };
+    };
+}
+pub(crate) use pooled;
 
 /// The most nodes that a thread keeps. A thread that nests so many locks, or as often takes over a
 /// node as it leaves one behind, does not need the depot.
@@ -26,9 +99,9 @@ const STACK: usize = 16;
 const BATCH: usize = STACK / 2;
 
 /// The nodes that one thread keeps: a stack.
-struct Pool {
+pub(crate) struct Pool<N> {
     /// The first `len` are this thread's nodes.
-    nodes: [Cell<NonNull<ClhNode>>; STACK],
+    nodes: [Cell<NonNull<N>>; STACK],
     /// Number of nodes; [`CLOSED`] once the thread has ended, and then nothing goes in or out any
     /// more.
     len: Cell<usize>,
@@ -42,25 +115,13 @@ const CLOSED: usize = usize::MAX;
 /// It is separate from the pool so that the pool itself needs no destructor, and no check on each
 /// access whether the destructor is registered. [`refill`] makes one, and a thread has no node
 /// before its first `refill`.
-struct Owner;
+pub(crate) struct Owner<N: Pooled>(PhantomData<N>);
 
-#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
-std::thread_local! {
-    static POOL: Pool = const { Pool::new() };
-    static OWNER: Owner = const { Owner };
-}
-
-#[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
-corelay_sync::facade::thread_local! {
-    static POOL: Pool = Pool::new();
-    static OWNER: Owner = Owner;
-}
-
-/// Takes a node for one acquisition by the calling thread: from its pool, else from the depot, else
-/// a new one. Its `held` is true.
+/// Takes a fresh node for one acquisition by the calling thread: from its pool, else from the depot,
+/// else a new one.
 #[inline(always)]
-pub(super) fn take() -> NonNull<ClhNode> {
-    match POOL.with(Pool::pop) {
+pub(crate) fn take<N: Pooled>() -> NonNull<N> {
+    match N::with_pool(Pool::pop) {
         Some(node) => node,
         None => refill(),
     }
@@ -70,18 +131,32 @@ pub(super) fn take() -> NonNull<ClhNode> {
 /// it goes to the depot; if the thread is ending, frees the node.
 ///
 /// # Safety
-/// `node` came from [`take`], on any thread. Nobody else knows it any more, and its `held` is true.
+/// `node` came from [`take`], on any thread. Nobody else knows it any more, and it is fresh again.
 /// The calling thread has called `take` before.
 #[inline(always)]
-pub(super) unsafe fn put(node: NonNull<ClhNode>) {
-    if !POOL.with(|pool| pool.push(node)) {
-        // SAFETY: nobody else knows the node, and its `held` is true (the caller's duties).
+pub(crate) unsafe fn put<N: Pooled>(node: NonNull<N>) {
+    if !N::with_pool(|pool| pool.push(node)) {
+        // SAFETY: nobody else knows the node, and it is fresh (the caller's duties).
         unsafe { overflow(node) };
     }
 }
 
-impl Pool {
-    const fn new() -> Self {
+/// Keeps `node` as [`put`] does, in code that may have been suspended since it called [`take`]: a
+/// fibre that migrates goes on on a thread that may have no pool yet.
+///
+/// # Safety
+/// As for [`put`], but the calling thread need not have called `take`.
+// Not inlined: the caller may have kept the address of another thread's pool.
+#[inline(never)]
+pub(crate) unsafe fn put_after_wait<N: Pooled>(node: NonNull<N>) {
+    N::register();
+    // SAFETY: nobody else knows the node, and it is fresh (the caller's duties). The pool has its
+    // owner, for which `put` wants a `take` before.
+    unsafe { put(node) };
+}
+
+impl<N> Pool<N> {
+    pub(crate) const fn new() -> Self {
         Self {
             nodes: [const { Cell::new(NonNull::dangling()) }; STACK],
             len: Cell::new(0),
@@ -89,7 +164,7 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn pop(&self) -> Option<NonNull<ClhNode>> {
+    fn pop(&self) -> Option<NonNull<N>> {
         let top = self.len.get().wrapping_sub(1);
         // `get` returns none if the pool is empty (`top` has wrapped) or closed.
         let node = self.nodes.get(top)?.get();
@@ -99,7 +174,7 @@ impl Pool {
 
     /// Puts a node in. Returns false if the pool is full or closed.
     #[inline(always)]
-    fn push(&self, node: NonNull<ClhNode>) -> bool {
+    fn push(&self, node: NonNull<N>) -> bool {
         let len = self.len.get();
         let Some(slot) = self.nodes.get(len) else {
             return false;
@@ -110,14 +185,20 @@ impl Pool {
     }
 }
 
-impl Drop for Owner {
+impl<N: Pooled> Owner<N> {
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<N: Pooled> Drop for Owner<N> {
     fn drop(&mut self) {
         if MODEL && std::thread::panicking() {
             // A model that has failed has taken the pool away.
             return;
         }
         // Without a destructor the pool is still there; only a model destroys it before.
-        let _ = POOL.try_with(|pool| {
+        N::try_with_pool(|pool| {
             while let Some(node) = pool.pop() {
                 // SAFETY: nobody else knows a node in a pool.
                 unsafe { free(node) };
@@ -131,11 +212,11 @@ impl Drop for Owner {
 /// pool, or else a new one. Registers the [`Owner`] of the pool.
 #[cold]
 #[inline(never)]
-fn refill() -> NonNull<ClhNode> {
+fn refill<N: Pooled>() -> NonNull<N> {
     // The first use registers `Owner` to be dropped when the thread ends. If it has been dropped
     // already, the destructor of another thread-local takes a lock, and the pool stays closed.
-    let open = OWNER.try_with(|_| ()).is_ok();
-    if open && let Some(node) = POOL.with(depot::take_batch) {
+    let open = N::register();
+    if open && let Some(node) = N::with_pool(depot::take_batch) {
         node
     } else {
         allocate()
@@ -148,27 +229,27 @@ fn refill() -> NonNull<ClhNode> {
 /// As for [`put`].
 #[cold]
 #[inline(never)]
-unsafe fn overflow(node: NonNull<ClhNode>) {
-    let open = OWNER.try_with(|_| ()).is_ok();
-    if open && POOL.with(depot::give_batch) {
-        POOL.with(|pool| pool.push(node));
+unsafe fn overflow<N: Pooled>(node: NonNull<N>) {
+    let open = N::register();
+    if open && N::with_pool(depot::give_batch) {
+        N::with_pool(|pool| pool.push(node));
     } else {
         // SAFETY: nobody else knows the node (the caller's duty), which came from `allocate`.
         unsafe { free(node) };
     }
 }
 
-fn allocate() -> NonNull<ClhNode> {
+fn allocate<N: Pooled>() -> NonNull<N> {
     #[cfg(test)]
     tests::count(1);
-    NonNull::from(Box::leak(Box::new(ClhNode::new())))
+    NonNull::from(Box::leak(Box::new(N::fresh())))
 }
 
 /// Frees a node.
 ///
 /// # Safety
 /// `node` came from [`allocate`], and nobody else knows it.
-unsafe fn free(node: NonNull<ClhNode>) {
+unsafe fn free<N: Pooled>(node: NonNull<N>) {
     #[cfg(test)]
     tests::count(-1);
     // SAFETY: `allocate` leaked the box, and nobody else knows it (the caller's duties).
@@ -177,26 +258,24 @@ unsafe fn free(node: NonNull<ClhNode>) {
 
 /// The nodes of the process that no thread keeps.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-mod depot {
-    use super::{BATCH, ClhNode, NonNull, Pool};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) mod depot {
+    use super::{BATCH, NonNull, Pool, Pooled};
+    use std::sync::{MutexGuard, PoisonError};
 
     /// A node that no thread has.
-    struct Spare(NonNull<ClhNode>);
+    pub(crate) struct Spare<N>(NonNull<N>);
 
-    // SAFETY: a node is one atomic, and a spare one belongs to the thread that takes it out.
-    unsafe impl Send for Spare {}
+    // SAFETY: a spare node is as if new, and belongs to the thread that takes it out.
+    unsafe impl<N> Send for Spare<N> {}
 
-    static DEPOT: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
-
-    fn depot() -> MutexGuard<'static, Vec<Spare>> {
+    fn depot<N: Pooled>() -> MutexGuard<'static, Vec<Spare<N>>> {
         // A panic cannot leave the list half changed.
-        DEPOT.lock().unwrap_or_else(PoisonError::into_inner)
+        N::depot().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a node and, into the empty `pool`, up to `BATCH - 1` more. Returns none if the depot
     /// is empty.
-    pub(super) fn take_batch(pool: &Pool) -> Option<NonNull<ClhNode>> {
+    pub(super) fn take_batch<N: Pooled>(pool: &Pool<N>) -> Option<NonNull<N>> {
         let mut depot = depot();
         let Spare(node) = depot.pop()?;
         let from = depot.len().saturating_sub(BATCH - 1);
@@ -207,7 +286,7 @@ mod depot {
     }
 
     /// Moves `BATCH` nodes out of the full `pool`. Returns true: there is room now.
-    pub(super) fn give_batch(pool: &Pool) -> bool {
+    pub(super) fn give_batch<N: Pooled>(pool: &Pool<N>) -> bool {
         depot().extend(std::iter::from_fn(|| pool.pop()).take(BATCH).map(Spare));
         true
     }
@@ -217,13 +296,13 @@ mod depot {
 /// allocate and free instead.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 mod depot {
-    use super::{ClhNode, NonNull, Pool};
+    use super::{NonNull, Pool};
 
-    pub(super) fn take_batch(_pool: &Pool) -> Option<NonNull<ClhNode>> {
+    pub(super) fn take_batch<N>(_pool: &Pool<N>) -> Option<NonNull<N>> {
         None
     }
 
-    pub(super) fn give_batch(_pool: &Pool) -> bool {
+    pub(super) fn give_batch<N>(_pool: &Pool<N>) -> bool {
         false
     }
 }
@@ -237,6 +316,11 @@ mod tests {
     use std::sync::mpsc::sync_channel;
     use std::thread;
 
+    /// A node of this test's own kind.
+    struct Node(#[expect(dead_code, reason = "nodes have a size")] u8);
+
+    pooled!(Node, || Node(0));
+
     std::thread_local! {
         /// Nodes that this thread has allocated and not freed.
         static LIVE: Cell<isize> = const { Cell::new(0) };
@@ -246,9 +330,9 @@ mod tests {
         LIVE.set(LIVE.get() + change);
     }
 
-    struct Given(NonNull<ClhNode>);
+    struct Given(NonNull<Node>);
 
-    // SAFETY: a node is one atomic, and a given one belongs to the receiver.
+    // SAFETY: a given node belongs to the receiver.
     unsafe impl Send for Given {}
 
     /// One thread always comes first and loses a node each time, and the other gains it.
@@ -262,7 +346,7 @@ mod tests {
             });
             s.spawn(move || {
                 // A thread that puts a node must have taken one before.
-                let own = take();
+                let own = take::<Node>();
                 for Given(node) in given {
                     // SAFETY: the sender took the node and passed it on, so nobody else knows it.
                     unsafe { put(node) };
@@ -282,7 +366,7 @@ mod tests {
         struct AtExit(Arc<AtomicIsize>);
         impl Drop for AtExit {
             fn drop(&mut self) {
-                let nodes = [take(), take()];
+                let nodes = [take::<Node>(), take()];
                 for node in nodes {
                     // SAFETY: this thread took the node, and nobody else knows it.
                     unsafe { put(node) };
@@ -301,7 +385,7 @@ mod tests {
             let [early, late] = at_exit;
             EARLY.set(Some(early));
             // SAFETY: this thread took the node, and nobody else knows it.
-            unsafe { put(take()) };
+            unsafe { put(take::<Node>()) };
             LATE.set(Some(late));
         })
         .join()

@@ -1,6 +1,6 @@
 //! Locks behind one interface, one file for each.
 //!
-//! There are seven ways to give one thread at a time access to a value. All offer
+//! There are eight ways to give one thread at a time access to a value. All offer
 //! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program swaps one
 //! for another, or for delegation, without touching the callers:
 //!
@@ -26,6 +26,7 @@
 //! |---|---|---|---|
 //! | [`StdMutex`] | spinning, then sleeping | none | `std::sync::Mutex` |
 //! | `ParkingLot` | spinning, then sleeping | eventually fair | `parking_lot::Mutex` |
+//! | [`Tas`] | exchanging the lock word | none | Anderson 1990 |
 //! | [`Ttas`] | reading the lock word, backing off | none | Rudolph and Segall 1984; Anderson 1990 |
 //! | [`Ticket`] | reading the lock word | arrival | Reed and Kanodia 1979; Mellor-Crummey and Scott 1991 |
 //! | [`Mcs`] | reading a word of its own | arrival | Mellor-Crummey and Scott 1991 |
@@ -36,7 +37,7 @@
 //! lock runs it. See [`Combining`].
 //!
 //! # When not to use it
-//! The four spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
+//! The five spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
 //! and again. With more runnable threads than CPUs, or with long sections, use [`StdMutex`] or
 //! `ParkingLot`. The locks that enter by arrival suffer most, because the thread whose turn it is
 //! may not be running. For one hot value that many cores use all the time, use delegation.
@@ -77,6 +78,7 @@ mod pool;
 mod session;
 #[cfg(not(corelay_lines))]
 mod std_mutex;
+mod tas;
 mod ticket;
 mod ttas;
 mod turn;
@@ -91,5 +93,6 @@ pub use parking_lot::ParkingLot;
 pub use session::{Exclusive, LockSession};
 #[cfg(not(corelay_lines))]
 pub use std_mutex::StdMutex;
+pub use tas::{Tas, TasWord};
 pub use ticket::{Ticket, TicketWord};
 pub use ttas::{Ttas, TtasWord};

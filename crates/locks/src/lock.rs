@@ -50,8 +50,8 @@ pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
     unsafe fn release(&self, acquisition: &Self::Acquisition);
 }
 
-/// A value behind a spin lock of algorithm `A`: see [`Ttas`](crate::Ttas),
-/// [`Ticket`](crate::Ticket), [`Mcs`](crate::Mcs) and [`Clh`](crate::Clh).
+/// A value behind a spin lock of algorithm `A`: see [`Tas`](crate::Tas),
+/// [`Ttas`](crate::Ttas), [`Ticket`](crate::Ticket), [`Mcs`](crate::Mcs) and [`Clh`](crate::Clh).
 ///
 /// # Layout
 /// The word comes first, the value follows at its natural alignment, and the whole

@@ -4,7 +4,7 @@
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
 use crate::promise;
-use corelay::locks::{CcSynch, Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
+use corelay::locks::{CcSynch, Clh, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Recorder, check};
@@ -40,6 +40,7 @@ macro_rules! ways {
 ways! {
     std_mutex: (), |(), value| StdMutex::new(value);
     parking_lot: (), |(), value| ParkingLot::new(value);
+    tas: (), |(), value| Tas::new(value);
     ttas: (), |(), value| Ttas::new(value);
     ticket: (), |(), value| Ticket::new(value);
     mcs: (), |(), value| Mcs::new(value);

@@ -107,7 +107,8 @@ impl<'a, T, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, R> {
     /// If the operation has not been run.
     #[inline]
     pub(super) fn into_result(self) -> R {
-        match self.body.into_inner() {
+        // Not `into_inner`, which loom does not watch.
+        match self.replace(Body::Running) {
             Body::Outcome(Ok(result)) => result,
             Body::Outcome(Err(panic)) => resume_unwind(panic),
             Body::Closure(_) | Body::Running => unreachable!("an operation has not been run"),

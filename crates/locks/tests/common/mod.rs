@@ -72,6 +72,7 @@ macro_rules! make {
 make!(StdMutex);
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 make!(ParkingLot);
+make!(Tas);
 make!(Ttas);
 make!(Ticket);
 make!(Mcs);
@@ -97,6 +98,7 @@ macro_rules! for_waiting_locks {
         tests_of!(std_mutex StdMutex $bodies);
         #[cfg(not(any(corelay_loom, corelay_shuttle)))]
         tests_of!(parking_lot ParkingLot $bodies);
+        tests_of!(tas Tas $bodies);
         tests_of!(ttas Ttas $bodies);
         tests_of!(ticket Ticket $bodies);
         tests_of!(mcs Mcs $bodies);

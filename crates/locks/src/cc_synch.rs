@@ -1,4 +1,4 @@
-//! The combining queue CC-Synch of Fatourou and Kallimanis (PPoPP 2012, section 3, algorithm 1).
+//! The combining queue CC-Synch of Fatourou and Kallimanis (PPoPP 2012).
 //!
 //! A thread appends a fresh node with one exchange, and writes its request into the node that was
 //! the tail *before*. So the last node in the queue is always empty, and a combiner that has come to

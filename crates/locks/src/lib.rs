@@ -1,6 +1,6 @@
 //! Locks behind one interface, one file for each.
 //!
-//! There are eight ways to give one thread at a time access to a value. All offer
+//! There are nine ways to give one thread at a time access to a value. All offer
 //! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program swaps one
 //! for another, or for delegation, without touching the callers:
 //!
@@ -32,9 +32,10 @@
 //! | [`Mcs`] | reading a word of its own | arrival | Mellor-Crummey and Scott 1991 |
 //! | [`Clh`] | reading a word of its predecessor's | arrival | Craig 1993; Magnusson, Landin and Hagersten 1994 |
 //! | [`CcSynch`] | spinning, then sleeping; the holder may run its closure | arrival | Fatourou and Kallimanis 2012 |
+//! | [`DsmSynch`] | the same, reading a word of its own | arrival | Fatourou and Kallimanis 2012 |
 //!
-//! The last is a *combining* lock: a waiter hands its closure over, and the thread that holds the
-//! lock runs it. See [`Combining`].
+//! The last two are *combining* locks: a waiter hands its closure over, and the thread that holds
+//! the lock runs it. See [`Combining`].
 //!
 //! # When not to use it
 //! The five spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
@@ -57,8 +58,8 @@
 //!   runs. See [`NoSwitch`](corelay_sync::wait::NoSwitch).
 //! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
 //!   [`Lock`]. A combining lock takes 256 bytes or more. A session is one pointer and costs nothing
-//!   to open, so that a thread can visit millions of locks. [`Mcs`] keeps its node in the frame of
-//!   `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread.
+//!   to open, so that a thread can visit millions of locks. [`Mcs`] and [`DsmSynch`] keep their nodes in
+//!   the frame of `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread.
 //! * **Idle cost.** None: no lock owns a thread, a registration or heap memory.
 //!
 //! # How it works
@@ -70,6 +71,7 @@
 mod cc_synch;
 mod clh;
 mod combining;
+mod dsm_synch;
 mod lock;
 mod mcs;
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
@@ -86,6 +88,7 @@ mod turn;
 pub use cc_synch::{CcSynch, CcSynchWord};
 pub use clh::{Clh, ClhWord};
 pub use combining::{Combiner, Combining};
+pub use dsm_synch::{DsmSynch, DsmSynchWord};
 pub use lock::{Algorithm, Lock};
 pub use mcs::{Mcs, McsWord};
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]

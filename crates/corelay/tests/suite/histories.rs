@@ -4,7 +4,7 @@
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
 use crate::promise;
-use corelay::locks::{CcSynch, Clh, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
+use corelay::locks::{CcSynch, Clh, DsmSynch, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Recorder, check};
@@ -46,6 +46,7 @@ ways! {
     mcs: (), |(), value| Mcs::new(value);
     clh: (), |(), value| Clh::new(value);
     cc_synch: (), |(), value| CcSynch::new(value);
+    dsm_synch: (), |(), value| DsmSynch::new(value);
     dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
 }
 

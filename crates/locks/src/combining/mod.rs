@@ -53,7 +53,8 @@ pub unsafe trait Combiner: Default + Send + Sync + Sealed {
 /// which costs a transfer of a cache line or two, is rare beside 64 requests.
 const LIMIT: u32 = 64;
 
-/// A value behind a combining lock of algorithm `C`: see [`CcSynch`](crate::CcSynch).
+/// A value behind a combining lock of algorithm `C`: see [`CcSynch`](crate::CcSynch) and
+/// [`DsmSynch`](crate::DsmSynch).
 ///
 /// The thread that holds the lock, the *combiner*, also runs the closures of the threads that wait.
 /// So the value stays in the combiner's cache, and a closure costs the transfer of its frame instead

@@ -78,6 +78,7 @@ make!(Ticket);
 make!(Mcs);
 make!(Clh);
 make!(CcSynch);
+make!(DsmSynch);
 
 /// Makes a module for each lock, with one `#[test]` for each body; `body: Value` names a function
 /// `fn body<L: Lock<Value>>()` beside the call.
@@ -113,6 +114,7 @@ pub(crate) use for_waiting_locks;
 macro_rules! for_combining_locks {
     ($bodies:tt) => {
         tests_of!(cc_synch CcSynch $bodies);
+        tests_of!(dsm_synch DsmSynch $bodies);
     };
 }
 #[allow(unused_imports, reason = "not every test file needs it")]

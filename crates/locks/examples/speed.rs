@@ -5,7 +5,7 @@
 //! It pins nothing and takes no probes, so two runs may differ by a factor of two or more. For
 //! figures use the lab.
 
-use corelay_locks::{CcSynch, Mcs};
+use corelay_locks::{CcSynch, DsmSynch, FlatCombining, Mcs};
 use corelay_sync::{Session, Shared};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -21,6 +21,8 @@ fn main() {
     });
     measure("Mcs", &Mcs::new(0));
     measure("CcSynch", &CcSynch::new(0));
+    measure("DsmSynch", &DsmSynch::new(0));
+    measure("FlatCombining", &FlatCombining::new(0));
 }
 
 fn measure(name: &str, shared: &(impl Shared<Value = u64> + Sync)) {

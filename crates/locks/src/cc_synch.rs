@@ -85,11 +85,13 @@ impl Sealed for CcSynchWord {}
 
 // SAFETY: see the module's proof sketch.
 unsafe impl Combiner for CcSynchWord {
+    type Seat = ();
+
     const WAIT: &'static str = "waiting for a `CcSynch` lock";
 
     #[inline]
     #[track_caller]
-    unsafe fn apply(&self, request: Request, limit: u32) {
+    unsafe fn apply(&self, _seat: &mut (), request: Request, limit: u32) {
         let node = pool::take();
         // Acquire: pairs with the Release of the exchange to null in `combine` (this thread sees
         // what the last combiner did) and with the Release of the exchange here that brought the
@@ -109,7 +111,7 @@ unsafe impl Combiner for CcSynchWord {
 
     #[cold]
     #[inline(never)]
-    unsafe fn try_apply(&self, request: Request, limit: u32) -> bool {
+    unsafe fn try_apply(&self, _seat: &mut (), request: Request, limit: u32) -> bool {
         let node = pool::take();
         // AcqRel: like the exchange in `apply` when it finds the lock free. Relaxed: on failure
         // nothing is read.

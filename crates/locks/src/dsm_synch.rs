@@ -68,11 +68,13 @@ impl Sealed for DsmSynchWord {}
 
 // SAFETY: see the module's proof sketch.
 unsafe impl Combiner for DsmSynchWord {
+    type Seat = ();
+
     const WAIT: &'static str = "waiting for a `DsmSynch` lock";
 
     #[inline]
     #[track_caller]
-    unsafe fn apply(&self, request: Request, limit: u32) {
+    unsafe fn apply(&self, _seat: &mut (), request: Request, limit: u32) {
         let node = Node::new(request);
         // Acquire: pairs with the Release of the exchange to null in `leave` (this thread sees what
         // the last combiner did) and with the Release of the predecessor's exchange here (its node
@@ -91,7 +93,7 @@ unsafe impl Combiner for DsmSynchWord {
 
     #[cold]
     #[inline(never)]
-    unsafe fn try_apply(&self, request: Request, limit: u32) -> bool {
+    unsafe fn try_apply(&self, _seat: &mut (), request: Request, limit: u32) -> bool {
         let node = Node::new(request);
         // AcqRel: like the exchange in `apply` when it finds the lock free. Relaxed: on failure
         // nothing is read.

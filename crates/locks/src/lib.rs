@@ -1,6 +1,6 @@
 //! Locks behind one interface, one file for each.
 //!
-//! There are nine ways to give one thread at a time access to a value. All offer
+//! There are ten ways to give one thread at a time access to a value. All offer
 //! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program swaps one
 //! for another, or for delegation, without touching the callers:
 //!
@@ -33,8 +33,9 @@
 //! | [`Clh`] | reading a word of its predecessor's | arrival | Craig 1993; Magnusson, Landin and Hagersten 1994 |
 //! | [`CcSynch`] | spinning, then sleeping; the holder may run its closure | arrival | Fatourou and Kallimanis 2012 |
 //! | [`DsmSynch`] | the same, reading a word of its own | arrival | Fatourou and Kallimanis 2012 |
+//! | [`FlatCombining`] | the same, and reading the lock word | none, but no waiter starves | Hendler, Incze, Shavit and Tzafrir 2010 |
 //!
-//! The last two are *combining* locks: a waiter hands its closure over, and the thread that holds
+//! The last three are *combining* locks: a waiter hands its closure over, and the thread that holds
 //! the lock runs it. See [`Combining`].
 //!
 //! # When not to use it
@@ -59,8 +60,10 @@
 //! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
 //!   [`Lock`]. A combining lock takes 256 bytes or more. A session is one pointer and costs nothing
 //!   to open, so that a thread can visit millions of locks. [`Mcs`] and [`DsmSynch`] keep their nodes in
-//!   the frame of `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread.
-//! * **Idle cost.** None: no lock owns a thread, a registration or heap memory.
+//!   the frame of `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread; a session of
+//!   [`FlatCombining`] that had to wait has a record of its own, until it ends.
+//! * **Idle cost.** None: no lock owns a thread, a registration or heap memory, but for the records of a
+//!   `FlatCombining`.
 //!
 //! # How it works
 //! [`Lock`] pairs a lock word with a value and has the only code that touches the value. An
@@ -72,6 +75,7 @@ mod cc_synch;
 mod clh;
 mod combining;
 mod dsm_synch;
+mod flat_combining;
 mod lock;
 mod mcs;
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
@@ -87,8 +91,9 @@ mod turn;
 
 pub use cc_synch::{CcSynch, CcSynchWord};
 pub use clh::{Clh, ClhWord};
-pub use combining::{Combiner, Combining};
+pub use combining::{Combiner, Combining, CombiningSession};
 pub use dsm_synch::{DsmSynch, DsmSynchWord};
+pub use flat_combining::{FlatCombining, FlatCombiningWord};
 pub use lock::{Algorithm, Lock};
 pub use mcs::{Mcs, McsWord};
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]

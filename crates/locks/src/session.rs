@@ -18,10 +18,10 @@ pub trait Exclusive: sealed::Sealed {
     /// The shared value.
     type Value;
 
-    /// Runs `f` with the lock held, here or on the thread that holds it; releases the lock when `f`
-    /// returns or panics. In a place where nothing may wait, panics instead of waiting.
+    /// Runs `f` with the lock held; releases the lock when `f` returns or panics. In a place where
+    /// nothing may wait, panics instead of waiting.
     #[doc(hidden)]
-    fn exclusively<R: Send>(&self, f: impl FnOnce(&mut Self::Value) -> R + Send) -> R;
+    fn exclusively<R>(&self, f: impl FnOnce(&mut Self::Value) -> R) -> R;
 }
 
 pub(crate) mod sealed {

@@ -18,6 +18,7 @@ for_combining_locks!({
     limit_of_two: u64,
     three_threads: u64,
     three_threads_limit_of_one: u64,
+    sessions_are_kept: u64,
     a_panic_reaches_its_caller: u64,
     one_may_not_wait: u64,
 });
@@ -67,6 +68,26 @@ fn three_threads<L: Combines<u64> + 'static>() {
 /// The turn goes from waiter to waiter.
 fn three_threads_limit_of_one<L: Combines<u64> + 'static>() {
     model::<L>(1, 3, 1);
+}
+
+/// Sessions outlive their operations: records stay, are removed, and are linked again.
+fn sessions_are_kept<L: Combines<u64> + 'static>() {
+    loom::model(|| {
+        let lock = Arc::new(L::make_with_limit(0, 2));
+        let work = |lock: &L| {
+            let mut session = lock.session();
+            for _ in 0..3 {
+                session.apply(|n| *n += 1);
+            }
+        };
+        let other = thread::spawn({
+            let lock = Arc::clone(&lock);
+            move || work(&lock)
+        });
+        work(&lock);
+        other.join().unwrap();
+        assert_eq!(add(&*lock), 7);
+    });
 }
 
 /// Each thread's second operation panics, whoever runs it, and its first and the lock do not suffer.

@@ -4,7 +4,7 @@
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
 use crate::promise;
-use corelay::locks::{CcSynch, Clh, DsmSynch, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
+use corelay::locks::{CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Recorder, check};
@@ -47,6 +47,7 @@ ways! {
     clh: (), |(), value| Clh::new(value);
     cc_synch: (), |(), value| CcSynch::new(value);
     dsm_synch: (), |(), value| DsmSynch::new(value);
+    flat_combining: (), |(), value| FlatCombining::new(value);
     dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
 }
 

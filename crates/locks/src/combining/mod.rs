@@ -2,17 +2,18 @@
 //!
 //! [`Combining`] pairs an algorithm's word with a value and a limit. An algorithm is a [`Combiner`],
 //! in a file of its own. It sees [requests](operation), which are addresses of closures in the
-//! frames of their callers, and waits by [signals](signal).
+//! frames of their callers, and the queues wait by
+//! [signals](signal).
 
 mod operation;
+mod session;
 pub(crate) mod signal;
 
+pub use session::CombiningSession;
+
 use crate::session::sealed::Sealed;
-use crate::session::{Exclusive, LockSession};
 use corelay_sync::facade::cell::UnsafeCell;
-use corelay_sync::wait::NoSwitch;
 use corelay_sync::{CachePadded, Shared};
-use operation::Operation;
 pub(crate) use operation::Request;
 use std::fmt;
 
@@ -24,6 +25,10 @@ use std::fmt;
 ///   before everything in the next.
 /// * What a request's run has done happens before the return of the call that brought it.
 pub unsafe trait Combiner: Default + Send + Sync + Sealed {
+    /// What the algorithm remembers of a session.
+    #[doc(hidden)]
+    type Seat: Default;
+
     /// The name of the wait, such as "waiting for a `CcSynch` lock". The panic in a place where
     /// nothing may wait shows it.
     #[doc(hidden)]
@@ -34,10 +39,11 @@ pub unsafe trait Combiner: Default + Send + Sync + Sealed {
     /// go on.
     ///
     /// # Safety
-    /// The request's operation stays where it is until this returns. Its own thread has not run it.
+    /// The request's operation stays where it is until this returns, and nobody has run it. The seat
+    /// is of a session with this word, whose requests come one after another.
     #[doc(hidden)]
     #[track_caller]
-    unsafe fn apply(&self, request: Request, limit: u32);
+    unsafe fn apply(&self, seat: &mut Self::Seat, request: Request, limit: u32);
 
     /// Does as [`apply`](Self::apply) does, and returns true, if no other request runs or waits.
     /// Otherwise returns false without having joined the queue.
@@ -45,7 +51,7 @@ pub unsafe trait Combiner: Default + Send + Sync + Sealed {
     /// # Safety
     /// As for [`apply`](Self::apply).
     #[doc(hidden)]
-    unsafe fn try_apply(&self, request: Request, limit: u32) -> bool;
+    unsafe fn try_apply(&self, seat: &mut Self::Seat, request: Request, limit: u32) -> bool;
 }
 
 /// The limit of [`Combining::new`]: 64 requests. With sections of some 10 ns a thread combines for
@@ -53,8 +59,8 @@ pub unsafe trait Combiner: Default + Send + Sync + Sealed {
 /// which costs a transfer of a cache line or two, is rare beside 64 requests.
 const LIMIT: u32 = 64;
 
-/// A value behind a combining lock of algorithm `C`: see [`CcSynch`](crate::CcSynch) and
-/// [`DsmSynch`](crate::DsmSynch).
+/// A value behind a combining lock of algorithm `C`: see [`CcSynch`](crate::CcSynch),
+/// [`DsmSynch`](crate::DsmSynch) and [`FlatCombining`](crate::FlatCombining).
 ///
 /// The thread that holds the lock, the *combiner*, also runs the closures of the threads that wait.
 /// So the value stays in the combiner's cache, and a closure costs the transfer of its frame instead
@@ -63,7 +69,7 @@ const LIMIT: u32 = 64;
 /// # What a closure may rely on
 /// * **Its thread is any thread** that uses the lock: closure and result are `Send`, and
 ///   thread-locals inside are those of the combiner.
-/// * **Nothing may wait inside.** A closure runs under [`NoSwitch`]: a wait inside panics and names
+/// * **Nothing may wait inside.** A closure runs under [`NoSwitch`](corelay_sync::wait::NoSwitch): a wait inside panics and names
 ///   the closure, since others wait behind it. A free lock can still be entered, so different locks
 ///   nest as long as nobody else holds the inner one. An `apply` on the *same* lock inside is always
 ///   refused.
@@ -143,40 +149,16 @@ impl<C: Combiner, T> Combining<C, T> {
     }
 }
 
-impl<C: Combiner, T> Sealed for Combining<C, T> {}
-
-impl<C: Combiner, T> Exclusive for Combining<C, T> {
-    type Value = T;
-
-    #[inline]
-    #[track_caller]
-    fn exclusively<R: Send>(&self, f: impl FnOnce(&mut T) -> R + Send) -> R {
-        let Limited { limit, value } = &*self.value;
-        let operation = Operation::new(value, f);
-        let request = operation.request();
-        if NoSwitch::is_active() {
-            // SAFETY: the operation is a local that stays here, and nobody has run it.
-            if !unsafe { self.combiner.try_apply(request, *limit) } {
-                NoSwitch::refuse(C::WAIT);
-            }
-        } else {
-            // SAFETY: the operation is a local that stays here, and nobody has run it.
-            unsafe { self.combiner.apply(request, *limit) };
-        }
-        operation.into_result()
-    }
-}
-
 impl<C: Combiner, T> Shared for Combining<C, T> {
     type Value = T;
     type Session<'a>
-        = LockSession<'a, Self>
+        = CombiningSession<'a, C, T>
     where
         Self: 'a;
 
     #[inline(always)]
-    fn session(&self) -> LockSession<'_, Self> {
-        LockSession::new(self)
+    fn session(&self) -> CombiningSession<'_, C, T> {
+        CombiningSession::new(self)
     }
 }
 

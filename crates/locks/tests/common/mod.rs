@@ -79,6 +79,7 @@ make!(Mcs);
 make!(Clh);
 make!(CcSynch);
 make!(DsmSynch);
+make!(FlatCombining);
 
 /// Makes a module for each lock, with one `#[test]` for each body; `body: Value` names a function
 /// `fn body<L: Lock<Value>>()` beside the call.
@@ -115,6 +116,7 @@ macro_rules! for_combining_locks {
     ($bodies:tt) => {
         tests_of!(cc_synch CcSynch $bodies);
         tests_of!(dsm_synch DsmSynch $bodies);
+        tests_of!(flat_combining FlatCombining $bodies);
     };
 }
 #[allow(unused_imports, reason = "not every test file needs it")]

@@ -1,0 +1,316 @@
+//! Flat combining (Hendler, Incze, Shavit and Tzafrir, SPAA 2010, section 2).
+//!
+//! A thread that finds the lock held publishes its request in a *record* of its own. The records
+//! form a list. The combiner walks it and runs the requests that it finds; it is whichever thread
+//! takes the lock, a plain test-and-test-and-set lock.
+//!
+//! ```text
+//!  held?   head ──> [record of session 3] ──> [record of session 1] ──> [record of session 2]
+//!                    request                   none                      request; sleeps
+//! ```
+//! A record stays in the list between requests, so that asking again writes one line only. The
+//! combiner removes a record in which it has found no request for many passes, and its session links
+//! it again when it next asks. The first record of the list stays, since others link theirs to it.
+//!
+//! We depart from the paper in four ways. A thread that finds the lock free runs its own request
+//! without publishing it, so a session that never waits has no record. The records of sessions that
+//! have ended are freed, by the next pass or with the lock. A combiner walks the list once, and runs
+//! at most `limit` requests of threads that spin. And a waiter that has spun for long goes to sleep;
+//! the combiner runs the requests of all sleepers that it finds.
+//!
+//! # Proof sketch
+//! *One at a time.* Requests run, and links of linked records change, only in the thread that holds
+//! `held`.
+//! *No sleeper is forgotten.* A thread that goes to sleep says so in its record (S1), counts itself
+//! in `sleeps` (S2), passes the heavy barrier, and looks at `held` (S3); if the lock is free, it
+//! takes it and runs its own request. A combiner reads `sleeps` (C1), walks, frees the lock (C2),
+//! passes the light barrier, and reads `sleeps` again (C3); if it has changed, the combiner tries to
+//! take the lock and walks again. If C1 sees S2, the walk sees S1 and serves the sleeper. If only C3
+//! sees it, the combiner walks again, or another thread holds the lock and will look as it did. If
+//! C3 does not, then by the barriers S3 sees C2 or a later holder's `held`, to which the same
+//! applies.
+//! *Nobody sleeps by a free lock while it spins.* A waiter that spins looks at `held` itself.
+
+mod record;
+
+use crate::combining::{Combiner, Combining, Request};
+use crate::session::sealed::Sealed;
+use crate::turn::Turn;
+use corelay_sync::barrier;
+use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::wait::{Call, Token, wait_in};
+use record::{Found, Record, Seat};
+use std::ptr::{self, NonNull};
+
+/// Passes after which a record without requests is removed from the list. By then the walks past it
+/// have cost about as much as linking it again.
+const IDLE: u32 = if corelay_sync::facade::MODEL { 0 } else { 64 };
+
+/// A value behind a flat-combining lock.
+///
+/// **Fairness.** None among threads that spin: a pass runs the requests of the sessions first that
+/// joined the list last. A thread that has been passed over for about a microsecond goes to sleep,
+/// and the pass that then begins, at the latest, runs its request.
+///
+/// **Memory.** A session that had to wait has a record of 128 bytes or so, until it ends. So open a
+/// session once and keep it, rather than one for each call.
+///
+/// ```
+/// use corelay_sync::{Session, Shared};
+///
+/// let lock = corelay_locks::FlatCombining::new(vec![1]);
+/// assert_eq!(lock.session().apply(|v| { v.push(2); v.len() }), 2);
+/// ```
+pub type FlatCombining<T> = Combining<FlatCombiningWord, T>;
+
+/// The words of [`FlatCombining`]: whether the lock is held, and the list of records.
+#[derive(Debug)]
+pub struct FlatCombiningWord {
+    held: AtomicBool,
+    /// How often a waiter has gone to sleep.
+    sleeps: AtomicU32,
+    head: AtomicPtr<Record>,
+    /// The number of walks along the list. Only the holder of the lock touches it.
+    passes: UnsafeCell<u32>,
+}
+
+// SAFETY: `passes` is touched only by the thread that holds the lock, and the rest are atomics.
+unsafe impl Sync for FlatCombiningWord {}
+
+impl Default for FlatCombiningWord {
+    fn default() -> Self {
+        Self {
+            held: AtomicBool::new(false),
+            sleeps: AtomicU32::new(0),
+            head: AtomicPtr::new(ptr::null_mut()),
+            passes: UnsafeCell::new(0),
+        }
+    }
+}
+
+impl Drop for FlatCombiningWord {
+    fn drop(&mut self) {
+        // Relaxed: the sessions borrow the lock, so all that they did comes before.
+        let mut at = NonNull::new(self.head.load(Ordering::Relaxed));
+        while let Some(record) = at {
+            // SAFETY: it is in the list, which is this thread's alone now.
+            at = NonNull::new(unsafe { record.as_ref() }.next());
+            // SAFETY: its session has ended, since sessions borrow the lock, or has been forgotten
+            // and is not used any more; and the list is this thread's alone.
+            unsafe { record::free(record) };
+        }
+    }
+}
+
+impl Sealed for FlatCombiningWord {}
+
+// SAFETY: see the module's proof sketch. A request runs in `lead`, before it or in `Record::serve`.
+unsafe impl Combiner for FlatCombiningWord {
+    type Seat = Seat;
+
+    const WAIT: &'static str = "waiting for a `FlatCombining` lock";
+
+    #[inline]
+    #[track_caller]
+    unsafe fn apply(&self, seat: &mut Seat, request: Request, limit: u32) {
+        // SAFETY: the operation stays, and nobody has run it (the caller's duties).
+        if !unsafe { self.try_apply(seat, request, limit) } {
+            // SAFETY: as above; a failed `try_apply` has not run it.
+            unsafe { self.publish(seat, request, limit) };
+        }
+    }
+
+    #[inline]
+    unsafe fn try_apply(&self, _seat: &mut Seat, request: Request, limit: u32) -> bool {
+        let entered = self.try_enter();
+        if entered {
+            // SAFETY: this thread holds the lock, so no other request runs; nobody has run this one
+            // (the caller's duty).
+            unsafe { request.run() };
+            // SAFETY: this thread holds the lock.
+            unsafe { self.lead(limit - 1) };
+        }
+        entered
+    }
+}
+
+impl FlatCombiningWord {
+    #[inline]
+    fn try_enter(&self) -> bool {
+        // Acquire: pairs with the Release in `lead`; this thread sees what the last holder did.
+        // Relaxed: a loser has read nothing that counts.
+        self.held
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Publishes `request` and waits until it has been run, by this thread or another.
+    ///
+    /// # Safety
+    /// The request's operation stays until this returns; nobody has run it. The seat is the calling
+    /// thread's.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn publish(&self, seat: &mut Seat, request: Request, limit: u32) {
+        let call = Call::new(Self::WAIT);
+        let record = seat.record();
+        // SAFETY: the session has not retired its record, so nobody has freed it.
+        let record = unsafe { record.as_ref() };
+        // SAFETY: it is this session's record, and a session asks for one request after another. The
+        // operation stays (the caller's duty).
+        if !unsafe { record.ask(request) } {
+            record.link(&self.head);
+        }
+        let mut turn = Turn::new();
+        while !record.is_done() {
+            // Relaxed: only a hint that an exchange may succeed.
+            if !self.held.load(Ordering::Relaxed) && self.try_enter() {
+                // SAFETY: this thread holds the lock, and the record is its own.
+                unsafe { self.lead_with(record, limit) };
+                return;
+            }
+            if turn.is_over() {
+                self.sleep(record, limit, call);
+                return;
+            }
+            turn.wait(1);
+        }
+    }
+
+    /// Sleeps until the request of `record` has been run; if nobody else is there, runs it.
+    #[cold]
+    #[inline(never)]
+    fn sleep(&self, record: &Record, limit: u32, call: Call) {
+        let token = Token::new();
+        if !record.sleep_on(&token) {
+            return;
+        }
+        // Release: pairs with the Acquire at the begin of `lead`; a combiner that sees this count
+        // finds the token in the record.
+        self.sleeps.fetch_add(1, Ordering::Release);
+        // Pairs with the light barrier of `lead`.
+        barrier::heavy();
+        // Relaxed: ordered by the barrier; only a hint that an exchange may succeed.
+        if !self.held.load(Ordering::Relaxed) && self.try_enter() {
+            // SAFETY: this thread holds the lock, and the record is its own.
+            unsafe { self.lead_with(record, limit) };
+        }
+        // No cancellation ends it, for the combiner uses this frame.
+        let _ = wait_in(call, &token);
+    }
+
+    /// Runs the request of `own`, unless another thread has, and then leads.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock. `own` is the record of its session, which waits.
+    unsafe fn lead_with(&self, own: &Record, limit: u32) {
+        let mut limit = limit;
+        if own.found() != Found::Idle {
+            // SAFETY: this thread holds the lock.
+            let pass = unsafe { self.pass() };
+            // SAFETY: this thread holds the lock, and has found a request there.
+            unsafe { own.serve(pass) };
+            limit -= 1;
+        }
+        // SAFETY: this thread holds the lock.
+        unsafe { self.lead(limit) };
+    }
+
+    /// Runs the requests in the list, up to `limit` of threads that spin and all of those that
+    /// sleep, and frees the lock.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock.
+    #[inline]
+    unsafe fn lead(&self, mut limit: u32) {
+        loop {
+            // Acquire: pairs with the Release in `sleep`; the walk finds the sleepers that are
+            // counted.
+            let sleeps = self.sleeps.load(Ordering::Acquire);
+            // Acquire: pairs with the Release of `link`; the records are initialised.
+            let first = self.head.load(Ordering::Acquire);
+            if let Some(first) = NonNull::new(first) {
+                // SAFETY: this thread holds the lock, and `first` is the list's first record.
+                limit = unsafe { self.walk(first, limit) };
+            }
+            // Release: pairs with the Acquire in `try_enter`; publishes what the requests did.
+            self.held.store(false, Ordering::Release);
+            // Pairs with the heavy barrier of `sleep`.
+            barrier::light();
+            // Relaxed: ordered by the barrier. The walk that follows reads it again.
+            if self.sleeps.load(Ordering::Relaxed) == sleeps || !self.try_enter() {
+                return;
+            }
+        }
+    }
+
+    /// Walks along the list once. Returns what is left of `limit`.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock, and `first` is the list's first record.
+    unsafe fn walk(&self, first: NonNull<Record>, mut limit: u32) -> u32 {
+        // SAFETY: this thread holds the lock.
+        let pass = unsafe { self.next_pass() };
+        let mut before: Option<&Record> = None;
+        let mut at = Some(first);
+        while let Some(place) = at {
+            // SAFETY: it is in the list, where only the holder of the lock frees records, and then
+            // goes on behind it.
+            let record = unsafe { place.as_ref() };
+            // Read now, since the record may be unlinked and gone below.
+            at = NonNull::new(record.next());
+            let found = record.found();
+            let is_served = match found {
+                Found::Asks => limit > 0,
+                Found::Sleeps => true,
+                Found::Idle | Found::Retired => false,
+            };
+            if is_served {
+                // SAFETY: this thread holds the lock, and has found a request here.
+                unsafe { record.serve(pass) };
+                limit = limit.saturating_sub(1);
+            }
+            let is_superfluous = match found {
+                Found::Asks | Found::Sleeps => false,
+                // SAFETY: this thread holds the lock.
+                Found::Idle => IDLE < unsafe { record.age(pass) },
+                Found::Retired => true,
+            };
+            let is_unlinked = match before {
+                // SAFETY: this thread holds the lock, and the record is behind `before`.
+                Some(before) if is_superfluous => unsafe { before.unlink(place) },
+                _ => false,
+            };
+            if !is_unlinked {
+                before = Some(record);
+            }
+        }
+        limit
+    }
+
+    /// The number of the last pass.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock.
+    unsafe fn pass(&self) -> u32 {
+        self.passes.with(|passes| {
+            // SAFETY: only the holder of the lock touches it (the caller's duty).
+            unsafe { *passes }
+        })
+    }
+
+    /// Counts a pass and returns its number.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock.
+    unsafe fn next_pass(&self) -> u32 {
+        self.passes.with_mut(|passes| {
+            // SAFETY: only the holder of the lock touches it (the caller's duty).
+            let passes = unsafe { &mut *passes };
+            *passes = passes.wrapping_add(1);
+            *passes
+        })
+    }
+}

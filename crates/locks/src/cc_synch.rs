@@ -50,8 +50,15 @@ use std::ptr::{self, NonNull};
 
 /// A value behind the combining queue CC-Synch.
 ///
-/// **Fairness.** Closures run in the order of arrival. A thread that combines runs up to the limit
-/// of closures before its own call returns, and those of sleeping waiters beyond it.
+/// The source: Fatourou and Kallimanis, "Revisiting the combining synchronization technique" (PPoPP
+/// 2012), algorithm CC-Synch.
+///
+/// **Fairness.** Closures run in the order of arrival, so no waiter starves.
+///
+/// **The limit.** A thread that combines runs up to the limit of closures before its own call
+/// returns. Then the waiter that is next goes on if it spins; if it sleeps, its closure is run, too.
+///
+/// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
 /// ```
 /// use corelay_sync::{Session, Shared};

@@ -39,8 +39,16 @@ use std::ptr;
 
 /// A value behind the combining queue DSM-Synch.
 ///
-/// **Fairness.** Closures run in the order of arrival. A thread that combines runs up to the limit
-/// of closures before its own call returns, and those of sleeping waiters beyond it.
+/// The source: Fatourou and Kallimanis, "Revisiting the combining synchronization technique" (PPoPP
+/// 2012), algorithm DSM-Synch. They made it for machines without coherent caches, and
+/// [`CcSynch`](crate::CcSynch) for those that have them.
+///
+/// **Fairness.** Closures run in the order of arrival, so no waiter starves.
+///
+/// **The limit.** A thread that combines runs up to the limit of closures before its own call
+/// returns. Then the waiter that is next goes on if it spins; if it sleeps, its closure is run, too.
+///
+/// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
 /// ```
 /// use corelay_sync::{Session, Shared};

@@ -36,7 +36,7 @@
 //! | [`FlatCombining`] | the same, and reading the lock word | none, but no waiter starves | Hendler, Incze, Shavit and Tzafrir 2010 |
 //!
 //! The last three are *combining* locks: a waiter hands its closure over, and the thread that holds
-//! the lock runs it. See [`Combining`].
+//! the lock runs it. Their waiters sleep, and on a fibre are suspended. See [`Combining`].
 //!
 //! # When not to use it
 //! The five spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
@@ -52,8 +52,8 @@
 //!   does not change what a program does.)
 //! * **Nesting.** Nesting in one session is refused at compile time. Two sessions of one
 //!   thread on *one* lock, one inside the other, deadlock as any lock does. Sessions on
-//!   different locks nest freely. But a closure of a combining lock may not wait: inside it a lock
-//!   that is taken refuses, and so does the combining lock itself.
+//!   different locks nest freely. But a closure of a combining lock may not wait: if a lock is taken,
+//!   the combining lock itself for one, `apply` inside panics and says so.
 //! * **In a place where nothing may wait** (inside a delegated closure) a free lock is entered. If
 //!   it is taken, `apply` panics before it joins the queue, and names the call's place and what
 //!   runs. See [`NoSwitch`](corelay_sync::wait::NoSwitch).
@@ -62,8 +62,8 @@
 //!   to open, so that a thread can visit millions of locks. [`Mcs`] and [`DsmSynch`] keep their nodes in
 //!   the frame of `apply`, [`Clh`] and [`CcSynch`] in a small pool per thread; a session of
 //!   [`FlatCombining`] that had to wait has a record of its own, until it ends.
-//! * **Idle cost.** None: no lock owns a thread, a registration or heap memory, but for the records of a
-//!   `FlatCombining`.
+//! * **Idle cost.** None: no lock owns a thread, a registration or heap memory, except the records of
+//!   a `FlatCombining`.
 //!
 //! # How it works
 //! [`Lock`] pairs a lock word with a value and has the only code that touches the value. An

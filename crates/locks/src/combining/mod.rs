@@ -67,13 +67,22 @@ const LIMIT: u32 = 64;
 /// of a hand-over of the lock.
 ///
 /// # What a closure may rely on
-/// * **Its thread is any thread** that uses the lock: closure and result are `Send`, and
-///   thread-locals inside are those of the combiner.
-/// * **Nothing may wait inside.** A closure runs under [`NoSwitch`](corelay_sync::wait::NoSwitch): a wait inside panics and names
-///   the closure, since others wait behind it. A free lock can still be entered, so different locks
-///   nest as long as nobody else holds the inner one. An `apply` on the *same* lock inside is always
-///   refused.
-/// * **A panic** reaches the caller whose closure it was, and nobody else. The value is not poisoned.
+/// * **Its thread is any thread** that uses the lock: closure and result are `Send`. Thread-locals
+///   are those of the combiner, and some may be gone if that thread is ending. The stack is the
+///   combiner's, too: if fibres use the lock, it may be as small as theirs.
+/// * **It may not wait.** A closure runs under [`NoSwitch`](corelay_sync::wait::NoSwitch): a wait
+///   inside panics and names the closure, since others wait behind it. A free lock can still be
+///   entered, so different locks nest as long as nobody else holds the inner one. An `apply` on the
+///   *same* lock inside is always refused, also in a destructor that the closure runs.
+/// * **Its panic** reaches the caller whose closure it was, and nobody else: the combiner goes on,
+///   even while it unwinds itself. The value is not poisoned. The payload is dropped by that caller,
+///   so its destructor may use the lock. The panic's message names the combiner's thread.
+///
+/// # The limit
+/// A combiner works for others while its own caller waits. After `limit` closures in a row
+/// ([`with_limit`](Self::with_limit), 64 by default) it stops as soon as a spinning waiter can go on.
+/// A larger limit moves the value and the lock less often between caches; a smaller one bounds how
+/// long one call can take. Closures of waiters that sleep do not count: see below.
 ///
 /// # How a thread waits
 /// It spins for about a microsecond. Then it waits by the [seam](corelay_sync::wait): a thread yields

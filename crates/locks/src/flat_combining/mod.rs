@@ -49,9 +49,18 @@ const IDLE: u32 = if corelay_sync::facade::MODEL { 0 } else { 64 };
 
 /// A value behind a flat-combining lock.
 ///
+/// The source: Hendler, Incze, Shavit and Tzafrir, "Flat combining and the
+/// synchronization-parallelism tradeoff" (SPAA 2010), section 2.
+///
 /// **Fairness.** None among threads that spin: a pass runs the requests of the sessions first that
 /// joined the list last. A thread that has been passed over for about a microsecond goes to sleep,
-/// and the pass that then begins, at the latest, runs its request.
+/// and the pass that then begins, at the latest, runs its request. So no waiter starves.
+///
+/// **The limit.** A thread that combines walks along the list once, runs up to the limit of closures
+/// of threads that spin, and frees the lock for those that it has left. It runs the closures of all
+/// threads that sleep.
+///
+/// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
 /// **Memory.** A session that had to wait has a record of 128 bytes or so, until it ends. So open a
 /// session once and keep it, rather than one for each call.
@@ -164,7 +173,7 @@ impl FlatCombiningWord {
             record.link(&self.head);
         }
         let mut turn = Turn::new();
-        while !record.is_done() {
+        while record.found() != Found::Idle {
             // Relaxed: only a hint that an exchange may succeed.
             if !self.held.load(Ordering::Relaxed) && self.try_enter() {
                 // SAFETY: this thread holds the lock, and the record is its own.

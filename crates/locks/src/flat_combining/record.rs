@@ -40,7 +40,7 @@ const DONE: *mut Token = ptr::without_provenance_mut(1);
 const UNLINKED: *mut Token = ptr::without_provenance_mut(2);
 const RETIRED: *mut Token = ptr::without_provenance_mut(3);
 
-/// What a combiner finds in a record.
+/// The contents of a record, as a combiner or the record's session finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A request whose thread spins.
@@ -102,6 +102,22 @@ pub(super) unsafe fn free(record: NonNull<Record>) {
     drop(unsafe { Box::from_raw(record.as_ptr()) });
 }
 
+/// Both sides.
+impl Record {
+    /// Looks at the record. After `Idle` the session that has asked sees what its request did.
+    #[inline]
+    pub(super) fn found(&self) -> Found {
+        // Acquire: pairs with the Release of `serve` (the request's result is written), of `ask` (the
+        // request is) and of `Seat::drop` (its session has made its last access).
+        match self.0.state.load(Ordering::Acquire) {
+            ASKS => Found::Asks,
+            DONE | UNLINKED => Found::Idle,
+            RETIRED => Found::Retired,
+            _ => Found::Sleeps,
+        }
+    }
+}
+
 /// The side of the session.
 impl Record {
     /// Asks for `request`. Returns whether the record is linked; if not, the session links it.
@@ -118,13 +134,6 @@ impl Record {
         // Release: pairs with the Acquire of `found`; publishes the request. Acquire: pairs with
         // the Release of `unlink`; the links are this thread's.
         self.0.state.swap(ASKS, Ordering::AcqRel) == DONE
-    }
-
-    /// Whether the request has been answered; if so, what it did is visible.
-    #[inline]
-    pub(super) fn is_done(&self) -> bool {
-        // Acquire: pairs with the Release of `serve`.
-        matches!(self.0.state.load(Ordering::Acquire), DONE | UNLINKED)
     }
 
     /// Says that the thread will sleep until `token` is set. Returns false if the request has been
@@ -169,18 +178,6 @@ impl Record {
 
 /// The side of the combiner, which holds the lock.
 impl Record {
-    #[inline]
-    pub(super) fn found(&self) -> Found {
-        // Acquire: pairs with the Release of `ask` (the request is written) and of `Seat::drop` (its
-        // session has made its last access).
-        match self.0.state.load(Ordering::Acquire) {
-            ASKS => Found::Asks,
-            DONE | UNLINKED => Found::Idle,
-            RETIRED => Found::Retired,
-            _ => Found::Sleeps,
-        }
-    }
-
     /// Runs the request and tells its thread. `pass` is the combiner's.
     ///
     /// # Safety
@@ -201,7 +198,7 @@ impl Record {
         // SAFETY: the calling thread holds the lock, so no other request runs, and nobody has run
         // this one, for it is not answered. Its thread stays in its frame until then.
         unsafe { request.run() };
-        // Release: pairs with the Acquire of `is_done` and `sleep_on`; publishes the result.
+        // Release: pairs with the Acquire of `found` and `sleep_on`; publishes the result.
         // Acquire: pairs with the Release of `sleep_on`; the token is initialised.
         let token = self.0.state.swap(DONE, Ordering::AcqRel);
         // SAFETY: it is null, or the token for which the record's thread stays in its frame until

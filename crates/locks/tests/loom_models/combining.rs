@@ -1,13 +1,9 @@
-//! The combining locks under loom, as the others are in `loom_locks.rs`.
+//! The combining locks under loom, as the others are in `locks.rs`.
 //!
 //! In the models a waiter that has looked once goes to sleep, so both ways of waiting are explored:
 //! an answer comes before that, or wakes.
 
-#![cfg(corelay_loom)]
-
-mod common;
-
-use common::{Combines, for_combining_locks, tests_of, where_nothing_may_wait};
+use crate::common::{self, Combines, for_combining_locks, tests_of, where_nothing_may_wait};
 use corelay_sync::Session;
 use loom::sync::Arc;
 use loom::thread;

@@ -1,12 +1,7 @@
 //! The test bodies, each for all locks.
 
-#![cfg(not(any(corelay_loom, corelay_shuttle)))]
-
-mod common;
-
-use common::{
-    Combines, Lock, for_all_locks, for_combining_locks, for_waiting_locks, tests_of,
-    where_nothing_may_wait,
+use crate::common::{
+    Lock, for_all_locks, for_combining_locks, for_waiting_locks, tests_of, where_nothing_may_wait,
 };
 use corelay_sync::{Session, Shared};
 use std::cell::RefCell;
@@ -32,18 +27,12 @@ for_all_locks!({
     a_refused_wait_leaves_the_queue_as_it_was: u64,
 });
 
-mod combining {
-    use super::*;
-
-    for_combining_locks!({ apply_inside_apply_is_refused: u64, a_limit_of_one: u64 });
-}
-
-/// Each of `threads` threads adds one `times` times; every answer is given once.
 fn add<L: Lock<u64>>(threads: usize, times: usize) {
     add_to(L::make(0), threads, times);
 }
 
-fn add_to<L: Lock<u64>>(lock: L, threads: usize, times: usize) {
+/// Each of `threads` threads adds one `times` times; every answer is given once.
+pub(crate) fn add_to<L: Lock<u64>>(lock: L, threads: usize, times: usize) {
     let start = Barrier::new(threads);
     let mut seen: Vec<u64> = thread::scope(|s| {
         let work = || {
@@ -384,24 +373,4 @@ fn a_refused_wait_leaves_the_queue_as_it_was<L: Lock<u64>>() {
         comes_and_goes.join().unwrap()
     });
     assert_eq!(lock.unmake(), 2 * TIMES + entered);
-}
-
-/// The refusal reaches the outer caller, for it is a panic of the outer closure.
-fn apply_inside_apply_is_refused<L: Lock<u64>>() {
-    let lock = L::make(0);
-    let outer = AssertUnwindSafe(|| lock.session().apply(|_| lock.session().apply(|n| *n += 1)));
-    let text = *catch_unwind(outer)
-        .unwrap_err()
-        .downcast::<String>()
-        .unwrap();
-    let name = "apply_inside_apply_is_refused";
-    assert!(text.contains(name), "{text} names the closure, in {name}");
-    assert!(text.ends_with("this code may not wait"), "{text}");
-    lock.session().apply(|n| *n += 1);
-    assert_eq!(lock.unmake(), 1);
-}
-
-fn a_limit_of_one<L: Combines<u64>>() {
-    add_to(L::make_with_limit(0, 1), 2, 5_000);
-    add_to(L::make_with_limit(0, 1), 6, 100);
 }

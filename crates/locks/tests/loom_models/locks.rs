@@ -1,17 +1,10 @@
 //! The locks under loom: every interleaving of the shipped source (up to the preemption
 //! bound) with every permitted stale read.
 //!
-//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-locks
-//! --release --test loom_locks`
-//!
 //! The value lies in loom's `UnsafeCell`, so an entry that is not ordered after the last
 //! holder's section is reported as a race, whatever the count comes to.
 
-#![cfg(corelay_loom)]
-
-mod common;
-
-use common::{Lock, for_waiting_locks, tests_of, where_nothing_may_wait};
+use crate::common::{self, Lock, for_waiting_locks, tests_of, where_nothing_may_wait};
 use corelay_sync::Session;
 use loom::sync::Arc;
 use loom::thread;

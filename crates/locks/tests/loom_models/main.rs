@@ -1,0 +1,8 @@
+//! The models of this crate under loom, one process each: `cargo xtask loom`.
+#![cfg(corelay_loom)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod combining;
+mod locks;

@@ -23,7 +23,7 @@ fn cluster(processors: usize) -> Cluster {
 }
 
 /// Starts `f` in a fibre, which may migrate or may not.
-fn spawn<R: Send + 'static>(
+pub(crate) fn spawn<R: Send + 'static>(
     cluster: &Cluster,
     is_migrating: bool,
     f: impl FnOnce() -> R + Send + 'static,
@@ -432,7 +432,7 @@ fn everything_at_once() {
 }
 
 /// A value that runs its closure when it is dropped.
-struct InDrop<F: FnMut()>(F);
+pub(crate) struct InDrop<F: FnMut()>(pub(crate) F);
 
 impl<F: FnMut()> Drop for InDrop<F> {
     fn drop(&mut self) {

@@ -4,7 +4,9 @@
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
 use crate::promise;
-use corelay::locks::{CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas};
+use corelay::locks::{
+    CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
+};
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Recorder, check};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-fn hosted(n: usize) -> Trustees {
+pub(crate) fn hosted(n: usize) -> Trustees {
     // SAFETY: the tests wait nowhere inside a thread-local's initialiser, destructor or scope.
     let host = unsafe { fibre::host() };
     let builder = Trustees::dedicated(n).host(host);

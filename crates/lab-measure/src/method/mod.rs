@@ -66,6 +66,13 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             schedule: IfAsked(noop::waits()),
         },
         Entry {
+            method: lock::tas(),
+            form: Waits,
+            what: "a plain test-and-set spin lock, which `ttas` improves on",
+            compared: None,
+            schedule: IfAsked(noop::waits()),
+        },
+        Entry {
             method: lock::ttas(),
             form: Waits,
             what: "a test-and-test-and-set spin lock with back-off",
@@ -91,6 +98,28 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             form: Waits,
             what: "a fair queue lock: each waiter spins on its predecessor's line",
             compared: Some(Style::of("c-brown", Marker::Cross, "2 3")),
+            schedule: IfAsked(noop::waits()),
+        },
+        Entry {
+            method: lock::flat_combining(),
+            form: Waits,
+            what: "flat combining: the lock's holder runs the operations that waiters publish",
+            compared: Some(Style::of("c-gold", Marker::Bar, "")),
+            schedule: Usual(noop::waits()),
+        },
+        Entry {
+            method: lock::cc_synch(),
+            form: Waits,
+            what: "the combining queue CC-Synch: the lock's holder runs its waiters' operations in \
+                   order",
+            compared: Some(Style::of("c-green", Marker::Square, "6 3")),
+            schedule: Usual(noop::waits()),
+        },
+        Entry {
+            method: lock::dsm_synch(),
+            form: Waits,
+            what: "the combining queue DSM-Synch: each waiter spins on memory of its own",
+            compared: None,
             schedule: IfAsked(noop::waits()),
         },
         Entry {

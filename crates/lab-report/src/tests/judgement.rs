@@ -372,7 +372,7 @@ fn unknown_methods_are_drawn_and_not_judged() {
     assert!(
         told.notes
             .iter()
-            .any(|n| n.contains("`flat-combining`") && n.contains("not judged"))
+            .any(|n| n.contains("`h-synch`") && n.contains("not judged"))
     );
     assert_eq!(
         told.sections.len(),
@@ -383,12 +383,12 @@ fn unknown_methods_are_drawn_and_not_judged() {
     assert!(
         findings
             .clone()
-            .all(|f| f.rival != "rcl" && f.rival != "cc-synch")
+            .all(|f| f.rival != "rcl" && f.rival != "psim")
     );
     let page = html(&results);
     for line in [
-        "flat-combining</text>",
-        "cc-synch</text>",
+        "h-synch</text>",
+        "psim</text>",
         "trust-then, window 4</text>",
     ] {
         assert!(page.contains(line), "{line}");

@@ -121,14 +121,14 @@ fn partial() -> Results {
 /// Makes results of methods and a workload that no report knows.
 fn unknown_methods() -> Results {
     let mut methods = judged();
-    methods.extend(["rcl", "flat-combining"]);
+    methods.extend(["rcl", "h-synch"]);
     let mut results = Recipe {
         methods,
         ..Recipe::default()
     }
     .make();
     let mut others = Recipe {
-        methods: vec!["cc-synch", "mutex", "trust"],
+        methods: vec!["psim", "mutex", "trust"],
         ..Recipe::default()
     }
     .make()

@@ -73,7 +73,9 @@ const LIMIT: u32 = 64;
 /// * **It may not wait.** A closure runs under [`NoSwitch`](corelay_sync::wait::NoSwitch): a wait
 ///   inside panics and names the closure, since others wait behind it. A free lock can still be
 ///   entered, so different locks nest as long as nobody else holds the inner one. An `apply` on the
-///   *same* lock inside is always refused, also in a destructor that the closure runs.
+///   *same* lock inside is always refused, also in a destructor that the closure runs. A request to a
+///   trustee, made by a combiner that is a plain thread, is not refused: it waits while the lock is
+///   held.
 /// * **Its panic** reaches the caller whose closure it was, and nobody else: the combiner goes on,
 ///   even while it unwinds itself. The value is not poisoned. The payload is dropped by that caller,
 ///   so its destructor may use the lock. The panic's message names the combiner's thread.

@@ -5,6 +5,7 @@
 //! | [`lockfree`] | a queue, a stack and a sorted list without locks |
 //! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
 //! | [`seq`] | plain structures, to be put behind a trustee or a lock |
+//! | [`sharded`] | structures split over trustees: a hash map, and any other |
 //!
 //! ```
 //! use corelay_structures::pool::{Pool, Pooled};
@@ -34,3 +35,4 @@ pub mod lockfree;
 pub mod pool;
 mod reclaim;
 pub mod seq;
+pub mod sharded;

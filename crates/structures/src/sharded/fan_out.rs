@@ -1,0 +1,233 @@
+//! Requests to several shards at once, and one wait for all of them. The requests borrow from the
+//! caller's frame.
+//!
+//! All but the last are sent as `apply_async`, and the last one as `apply`, which waits. On a
+//! member of a flat team the caller puts its own shard last, so that it is served while the others
+//! work.
+//!
+//! **Nobody uses the frame after it.** A request has the addresses of its [`Job`] in a [`Sent`],
+//! which is dropped when the request has run, or is dropped unrun because its shard is poisoned or
+//! its trustee has ended. That sets the job's token. [`Wait`] does not end, neither by return nor
+//! by panic, before the tokens of all jobs that were sent are set. Its future may be lost before,
+//! if a callback panics in the call that sends; so the future says how a request ended, but never
+//! when.
+//!
+//! **How it waits.** By an `apply` of nothing on the same shard: requests of one thread to one
+//! object run in order. Such a call suspends a fibre, serves on a member, and sleeps elsewhere. Two
+//! cases are left. A fibre that migrates may come to another thread, whose requests are ordered by
+//! themselves: the token wakes it. And in a launched closure the call may be refused, because its
+//! shard's holder waits for that closure: then a barrier has the request itself refused.
+
+use corelay_delegate::{ApplyFuture, AsyncError, Poisoned, Trust, TryApplyError, barrier};
+use corelay_sync::wait::{self, Call, NoSwitch, Token};
+use std::any::Any;
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+type Payload = Box<dyn Any + Send>;
+
+/// One request's part of the caller's frame.
+struct Job<'a, W, F> {
+    /// The work for the shard, until the request takes it.
+    work: Cell<Option<W>>,
+    run: &'a F,
+    /// Whether `run` has returned.
+    has_run: Cell<bool>,
+    /// Set when the request does not use the job any more.
+    done: Token,
+}
+
+impl<W, F> Job<'_, W, F> {
+    /// Runs the job at `job` on its shard.
+    ///
+    /// # Safety
+    /// `job` points to a job of this type, which stays until this has returned. Nobody else uses
+    /// its work, nor `has_run` until `done` is set.
+    unsafe fn run<S>(job: *const (), shard: &mut S)
+    where
+        F: Fn(&mut S, W),
+    {
+        // SAFETY: the caller passes a job of this type, which stays meanwhile.
+        let job = unsafe { &*job.cast::<Self>() };
+        if let Some(work) = job.work.take() {
+            (job.run)(shard, work);
+            job.has_run.set(true);
+        }
+    }
+}
+
+/// A job on its way to its shard, whose type has no lifetimes. Its drop sets the job's token.
+struct Sent<S> {
+    job: *const (),
+    done: *const Token,
+    /// [`Job::run`] for the job's type.
+    run: unsafe fn(*const (), &mut S),
+}
+
+// SAFETY: one thread at a time has it, and `fan_out` asks that the work may be sent and the
+// function shared.
+unsafe impl<S> Send for Sent<S> {}
+
+impl<S> Sent<S> {
+    fn new<W, F: Fn(&mut S, W)>(job: &Job<'_, W, F>) -> Self {
+        Self {
+            job: (&raw const *job).cast(),
+            done: &raw const job.done,
+            run: Job::<'_, W, F>::run::<S>,
+        }
+    }
+
+    #[inline]
+    fn run(self, shard: &mut S) {
+        // SAFETY: `new` took the function for the job's type. The token is not set before `self` is
+        // dropped, so `Wait` keeps the job, and leaves its cells alone.
+        unsafe { (self.run)(self.job, shard) }
+    }
+}
+
+impl<S> Drop for Sent<S> {
+    fn drop(&mut self) {
+        // SAFETY: the token is not set yet, so `Wait` keeps the job that has it.
+        unsafe { &*self.done }.notify();
+    }
+}
+
+/// The wait for the jobs that have been sent. It does not end before they are done.
+struct Wait<'a, S, W, F> {
+    jobs: &'a [(&'a Trust<S>, Job<'a, W, F>)],
+    /// The futures of the jobs that have been sent, but for those lost to a panic.
+    futures: Vec<Option<ApplyFuture<()>>>,
+    /// The number of jobs that have been sent, or perhaps sent.
+    sent: usize,
+    call: Call,
+    /// The first panic of a call that was made meanwhile. It is raised when all is done.
+    panic: Option<Payload>,
+}
+
+impl<S: 'static, W, F: Fn(&mut S, W)> Wait<'_, S, W, F> {
+    fn send(&mut self) {
+        for (shard, job) in self.jobs {
+            // Counted before: the call may panic after the request has been accepted.
+            self.sent += 1;
+            let sent = Sent::new(job);
+            let future = self.try_call(|| shard.apply_async(move |shard: &mut S| sent.run(shard)));
+            self.futures.push(future);
+        }
+    }
+
+    /// Panics if a call has, or if a job has not run to its end.
+    fn finish(mut self) {
+        self.wait();
+        for ((shard, job), future) in self.jobs.iter().zip(&mut self.futures) {
+            if !job.has_run.get()
+                && let Some(future) = future
+            {
+                match outcome(future, shard) {
+                    Ok(()) => unreachable!("a job that has returned has run"),
+                    Err(AsyncError::Panicked(payload)) => resume_unwind(payload),
+                    Err(AsyncError::Poisoned) => panic!("{Poisoned}"),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        if let Some(payload) = self.panic.take() {
+            resume_unwind(payload);
+        }
+    }
+}
+
+impl<S, W, F> Wait<'_, S, W, F> {
+    /// Waits until no job is used any more.
+    fn wait(&mut self) {
+        for (shard, job) in &self.jobs[..self.sent] {
+            while !job.done.is_set() {
+                self.try_call(|| pass(shard));
+                // Not cancellable, so it does not fail.
+                let _ = wait::wait_in(self.call, &job.done);
+            }
+        }
+    }
+
+    /// Runs `call`, and keeps the panic with which it ends.
+    #[inline]
+    fn try_call<R>(&mut self, call: impl FnOnce() -> R) -> Option<R> {
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                self.panic.get_or_insert(payload);
+                None
+            }
+        }
+    }
+}
+
+impl<S, W, F> Drop for Wait<'_, S, W, F> {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// Waits until the shard has run what this thread has sent it.
+fn pass<S>(shard: &Trust<S>) {
+    if let Err(TryApplyError::Circular(_)) = shard.try_apply(|_| ()) {
+        // The job would wait in the same ring. Waited for by a barrier, it is refused. Other
+        // failures that the barrier reports are lost, but the caller panics anyway.
+        let _ = barrier();
+    }
+}
+
+/// The outcome of a job that is done: its future is complete, or about to be.
+fn outcome<S>(future: &mut ApplyFuture<()>, shard: &Trust<S>) -> Result<(), AsyncError> {
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match Pin::new(&mut *future).poll(&mut context) {
+            Poll::Ready(outcome) => return outcome,
+            Poll::Pending => pass(shard),
+        }
+    }
+}
+
+/// Runs `run` on each shard with its work, all at the same time, and waits for all. The last one
+/// goes by an `apply`, which on a member's own shard runs at once.
+///
+/// # Panics
+/// With the panic of `run`, when the other shards are done; it poisons that shard. If a shard is
+/// poisoned or its trustee has been shut down. Inside a delegated closure.
+pub(super) fn fan_out<'a, S, W, F>(
+    call: Call,
+    work: impl IntoIterator<Item = (&'a Trust<S>, W)>,
+    run: &F,
+) where
+    S: 'static,
+    W: Send,
+    F: Fn(&mut S, W) + Sync,
+{
+    NoSwitch::refuse_at(call);
+    let mut work: Vec<_> = work.into_iter().collect();
+    let Some((last, last_work)) = work.pop() else {
+        return;
+    };
+    let job = |(shard, work)| {
+        let job = Job {
+            work: Cell::new(Some(work)),
+            run,
+            has_run: Cell::new(false),
+            done: Token::new(),
+        };
+        (shard, job)
+    };
+    let jobs: Vec<_> = work.into_iter().map(job).collect();
+    let mut wait = Wait {
+        jobs: &jobs,
+        futures: Vec::with_capacity(jobs.len()),
+        sent: 0,
+        call,
+        panic: None,
+    };
+    wait.send();
+    wait.try_call(|| last.apply(|shard| run(shard, last_work)));
+    wait.finish();
+}

@@ -1,0 +1,134 @@
+//! Batches of keys: one request for each shard, and one wait for all.
+
+use super::table::Table;
+use super::{Payload, ShardedMap, caught};
+use crate::sharded::batch::{Batch, Slot};
+use corelay_sync::wait::Call;
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+
+impl<K, V, B> ShardedMap<K, V, B>
+where
+    K: Eq + Hash + Send + 'static,
+    V: Send + 'static,
+    B: BuildHasher,
+{
+    /// The values of `keys`, in their order. Asks all shards concerned at the same time, each by
+    /// one request, and waits once.
+    ///
+    /// As with all batches, keys of one shard are taken in their order, without calls of others in
+    /// between. If user code panics at one key, the caller gets that panic when the other keys are
+    /// done.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// # use corelay_structures::sharded::ShardedMap;
+    /// # let trustees = Trustees::dedicated(2).start()?;
+    /// let squares = ShardedMap::new(&trustees);
+    /// squares.insert_many((0..100u64).map(|n| (n, n * n)));
+    /// assert_eq!(squares.get_many(&[9, 500, 3]), [Some(81), None, Some(9)]);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    #[track_caller]
+    pub fn get_many<'a, Q>(&self, keys: impl IntoIterator<Item = &'a Q>) -> Vec<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + Sync + ?Sized + 'a,
+        V: Clone,
+    {
+        let keys = keys.into_iter().map(|key| (self.hash(key), key));
+        self.many(
+            Call::new("ShardedMap::get_many"),
+            keys,
+            |table, hash, key| table.get(hash, key).cloned(),
+        )
+    }
+
+    /// Inserts entries as [`insert`](Self::insert) does. Returns the values that they replace.
+    #[track_caller]
+    pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> Vec<Option<V>> {
+        let entries = entries.into_iter();
+        let entries = entries.map(|(key, value)| (self.hash(&key), (key, value)));
+        let call = Call::new("ShardedMap::insert_many");
+        self.many(call, entries, |table, hash, (key, value)| {
+            table.insert(hash, key, value)
+        })
+    }
+
+    /// Removes `keys`. Returns the values that they had.
+    #[track_caller]
+    pub fn remove_many<'a, Q>(&self, keys: impl IntoIterator<Item = &'a Q>) -> Vec<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + Sync + ?Sized + 'a,
+    {
+        let keys = keys.into_iter().map(|key| (self.hash(key), key));
+        let call = Call::new("ShardedMap::remove_many");
+        self.many(call, keys, |table, hash, key| table.remove(hash, key))
+    }
+
+    /// Runs `f` on the value of each of `keys`, in its place. Returns the results, `None` for keys
+    /// without a value.
+    #[track_caller]
+    pub fn update_many<'a, Q, R>(
+        &self,
+        keys: impl IntoIterator<Item = &'a Q>,
+        f: impl Fn(&mut V) -> R + Sync,
+    ) -> Vec<Option<R>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + Sync + ?Sized + 'a,
+        R: Send,
+    {
+        let keys = keys.into_iter().map(|key| (self.hash(key), key));
+        let call = Call::new("ShardedMap::update_many");
+        self.many(call, keys, |table, hash, key| {
+            table.get_mut(hash, key).map(&f)
+        })
+    }
+
+    /// Runs `f` on each item, which comes with its hash, and on the table of its shard.
+    fn many<T: Send, R: Send>(
+        &self,
+        call: Call,
+        items: impl Iterator<Item = (u64, T)>,
+        f: impl Fn(&mut Table<K, V>, u64, T) -> R + Sync,
+    ) -> Vec<R> {
+        let items = items.map(|(hash, item)| (self.place(hash), (hash, item)));
+        let mut batch = Batch::new(items, self.shards());
+        let panic: Mutex<Option<Payload>> = Mutex::new(None);
+        let run = |table: &mut Table<K, V>, slots: &mut [Slot<(u64, T), R>]| {
+            let mut slots = slots.iter_mut();
+            // A panic ends the closure at one slot; the next round goes on after that.
+            while let Err(payload) = caught(|| {
+                let slots = slots.by_ref();
+                slots.for_each(|slot| slot.run(|(hash, item)| f(table, hash, item)));
+            }) {
+                keep_first(&panic, payload);
+            }
+        };
+        self.shards.fan_out(call, batch.groups(), &run);
+        if let Some(payload) = panic.into_inner().expect("never poisoned") {
+            resume_unwind(payload);
+        }
+        batch.into_results()
+    }
+}
+
+/// Keeps the payload of the first panic. A later one is dropped after the lock, with its own panic
+/// caught.
+#[cold]
+fn keep_first(panic: &Mutex<Option<Payload>>, payload: Payload) {
+    let mut first = panic.lock().expect("never poisoned");
+    if first.is_none() {
+        *first = Some(payload);
+    } else {
+        drop(first);
+        // A second panic, of the payload's destructor, has a payload too: that one is forgotten.
+        if let Err(payload) = caught(|| drop(payload)) {
+            std::mem::forget(payload);
+        }
+    }
+}

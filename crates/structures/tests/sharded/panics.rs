@@ -1,0 +1,337 @@
+//! Panics of user code reach their own caller only, and leave structures in order.
+
+use crate::support::{block_on, dedicated, message, on_both, panic_of};
+use corelay_delegate::{AsyncError, Trustees, barrier, poll};
+use corelay_structures::sharded::{Sharded, ShardedMap};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The call that panics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fuse {
+    None,
+    Hash,
+    Eq,
+    Clone,
+    Drop,
+}
+
+/// A key or value that panics in one of its functions, once it is armed.
+#[derive(Debug)]
+struct Bomb {
+    number: u32,
+    fuse: Fuse,
+    armed: Arc<AtomicBool>,
+}
+
+impl Bomb {
+    fn new(number: u32, fuse: Fuse) -> (Self, Arc<AtomicBool>) {
+        let armed = Arc::new(AtomicBool::new(false));
+        let bomb = Self {
+            number,
+            fuse,
+            armed: Arc::clone(&armed),
+        };
+        (bomb, armed)
+    }
+
+    fn harmless(number: u32) -> Self {
+        Self::new(number, Fuse::None).0
+    }
+
+    fn call(&self, fuse: Fuse) {
+        // Once.
+        if self.fuse == fuse && self.armed.swap(false, Ordering::Relaxed) {
+            panic!("{fuse:?} of {}", self.number);
+        }
+    }
+}
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.call(Fuse::Hash);
+        self.number.hash(state);
+    }
+}
+
+impl PartialEq for Bomb {
+    fn eq(&self, other: &Self) -> bool {
+        self.call(Fuse::Eq);
+        other.call(Fuse::Eq);
+        self.number == other.number
+    }
+}
+
+impl Eq for Bomb {}
+
+impl Clone for Bomb {
+    fn clone(&self) -> Self {
+        self.call(Fuse::Clone);
+        Self::harmless(self.number)
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.call(Fuse::Drop);
+    }
+}
+
+fn arm(armed: &AtomicBool) {
+    armed.store(true, Ordering::Relaxed);
+}
+
+/// A map of ten entries, whose value of 3 and key of 4 panic.
+fn bombs(trustees: &Trustees, fuse: Fuse) -> (ShardedMap<Bomb, Bomb>, [Arc<AtomicBool>; 2]) {
+    let map = ShardedMap::with_shards(trustees, 3);
+    let (value, value_armed) = Bomb::new(30, fuse);
+    let (key, key_armed) = Bomb::new(4, fuse);
+    map.insert(Bomb::harmless(3), value);
+    map.insert(key, Bomb::harmless(40));
+    for n in [0, 1, 2, 5, 6, 7, 8, 9] {
+        map.insert(Bomb::harmless(n), Bomb::harmless(10 * n));
+    }
+    (map, [value_armed, key_armed])
+}
+
+fn check_others(map: &ShardedMap<Bomb, Bomb>, besides: &[u32]) {
+    for n in (0..10).filter(|n| !besides.contains(n)) {
+        let number = map.get_with(&Bomb::harmless(n), |value| value.number);
+        assert_eq!(number, Some(10 * n));
+    }
+}
+
+#[test]
+fn hash_panics_on_the_caller() {
+    on_both(|trustees| {
+        let (map, _) = bombs(trustees, Fuse::None);
+        let (key, armed) = Bomb::new(5, Fuse::Hash);
+        arm(&armed);
+        assert_eq!(panic_of(|| map.get_with(&key, |_| ())), "Hash of 5");
+        arm(&armed);
+        let keys = [&Bomb::harmless(1), &key];
+        assert_eq!(panic_of(|| map.get_many(keys)), "Hash of 5");
+        arm(&armed);
+        assert_eq!(
+            panic_of(|| map.insert(key, Bomb::harmless(50))),
+            "Hash of 5"
+        );
+        check_others(&map, &[]);
+    });
+}
+
+#[test]
+fn eq_panics_reach_their_caller() {
+    on_both(|trustees| {
+        let (map, [_, key]) = bombs(trustees, Fuse::Eq);
+        let four = &Bomb::harmless(4);
+        arm(&key);
+        assert_eq!(panic_of(|| map.remove(four)), "Eq of 4");
+        arm(&key);
+        let insert = || map.insert(Bomb::harmless(4), Bomb::harmless(41));
+        assert_eq!(panic_of(insert), "Eq of 4");
+        assert_eq!(map.get_with(four, |value| value.number), Some(40));
+        assert_eq!(map.len(), 10);
+        check_others(&map, &[]);
+    });
+}
+
+#[test]
+fn clone_panics_reach_their_caller() {
+    on_both(|trustees| {
+        let (map, [value, _]) = bombs(trustees, Fuse::Clone);
+        let three = || Bomb::harmless(3);
+        arm(&value);
+        assert_eq!(panic_of(|| map.get(&three())), "Clone of 30");
+        arm(&value);
+        match block_on(map.get_async(three())) {
+            Err(AsyncError::Panicked(payload)) => assert_eq!(message(&*payload), "Clone of 30"),
+            other => panic!("{other:?}"),
+        }
+        arm(&value);
+        let raised = panic_of(|| {
+            map.get_then(three(), |_| panic!("no value")); // raises it on a member's own shard
+            barrier().expect("the panic is raised instead");
+        });
+        assert_eq!(raised, "Clone of 30");
+        barrier().expect("and only once");
+        check_others(&map, &[]);
+    });
+}
+
+#[test]
+fn drop_panics_reach_their_caller() {
+    on_both(|trustees| {
+        let (map, [value, key]) = bombs(trustees, Fuse::Drop);
+        arm(&value);
+        let removed = map.remove(&Bomb::harmless(3));
+        assert_eq!(panic_of(|| drop(removed)), "Drop of 30"); // the caller's own
+        arm(&key);
+        assert_eq!(panic_of(|| map.remove(&Bomb::harmless(4))), "Drop of 4");
+        check_others(&map, &[3, 4]);
+        let (map, [value, _]) = bombs(trustees, Fuse::Drop);
+        arm(&value);
+        assert_eq!(panic_of(|| map.clear()), "Drop of 30");
+        assert!(map.is_empty(), "also the shard with the panic");
+        map.insert(Bomb::harmless(1), Bomb::harmless(10));
+        assert_eq!(map.len(), 1);
+    });
+}
+
+#[test]
+fn closure_panics_reach_their_caller_and_the_map_goes_on() {
+    on_both(|trustees| {
+        let map = ShardedMap::with_shards(trustees, 3);
+        map.insert_many((0..10).map(|n| (n, 10 * n)));
+        let update = |n: &mut i32| -> i32 {
+            *n += 1;
+            panic!("at {n}")
+        };
+        assert_eq!(panic_of(|| map.update(&3, update)), "at 31");
+        assert_eq!(map.get(&3), Some(31), "as the closure left it");
+        assert_eq!(
+            panic_of(|| map.get_or_insert_with(77, || panic!("no value"))),
+            "no value"
+        );
+        assert_eq!(map.get(&77), None);
+        match block_on(map.update_async(4, update)) {
+            Err(AsyncError::Panicked(payload)) => assert_eq!(message(&*payload), "at 41"),
+            other => panic!("{other:?}"),
+        }
+        let mut seen = 0;
+        let retained = panic_of(|| {
+            map.retain(|_, _| {
+                seen += 1;
+                assert!(seen < 4, "the fourth");
+                false
+            });
+        });
+        assert_eq!((retained.as_str(), map.len()), ("the fourth", 7));
+        assert_eq!(panic_of(|| map.for_each(|_, _| panic!("seen"))), "seen");
+    });
+}
+
+/// All other keys are done.
+#[test]
+fn a_panic_in_a_batch_is_that_key_alone() {
+    on_both(|trustees| {
+        let map = ShardedMap::with_shards(trustees, 3);
+        map.insert_many((0..100).map(|n| (n, n)));
+        let update = |n: &mut i32| {
+            assert!(*n % 40 != 7, "seven");
+            *n += 1000;
+        };
+        let keys: Vec<i32> = (0..100).collect();
+        assert_eq!(panic_of(|| map.update_many(&keys, update)), "seven");
+        let expected = |n| Some(if n % 40 == 7 { n } else { n + 1000 });
+        assert!(map.get_many(&keys).into_iter().eq((0..100).map(expected)));
+    });
+}
+
+#[test]
+fn a_panic_in_a_batch_of_futures_or_callbacks_is_that_key_alone() {
+    on_both(|trustees| {
+        let (map, [value, _]) = bombs(trustees, Fuse::Clone);
+        let keys = || (0..10).map(Bomb::harmless);
+        arm(&value);
+        match block_on(map.get_many_async(keys())) {
+            Err(AsyncError::Panicked(payload)) => assert_eq!(message(&*payload), "Clone of 30"),
+            other => panic!("{other:?}"),
+        }
+        arm(&value);
+        let raised = panic_of(|| {
+            map.get_many_then(keys(), |_| panic!("not all have values"));
+            barrier().expect("the panic is raised instead");
+        });
+        assert_eq!(raised, "Clone of 30");
+        let all = block_on(map.get_many_async(keys())).expect("not armed");
+        assert!(
+            all.into_iter()
+                .flatten()
+                .map(|bomb| bomb.number)
+                .eq((0..10).map(|n| 10 * n))
+        );
+    });
+}
+
+/// As with any delegated object. The shards that do not panic have run.
+#[test]
+fn a_panic_poisons_a_shard_of_sharded() {
+    on_both(|trustees| {
+        let shards = Sharded::by_range(trustees, [10, 20], |_| 0);
+        let run = |bad: i32| {
+            shards.apply_many(
+                [5, 15, 25],
+                |key| key,
+                |shard, key| {
+                    assert!(key != bad, "bad {key}");
+                    *shard += 1;
+                    *shard
+                },
+            )
+        };
+        for (n, bad) in [5, 15, 25].into_iter().enumerate() {
+            assert_eq!(panic_of(|| run(bad)), format!("bad {bad}"));
+            assert!(shards.shards()[n].is_poisoned());
+            let poisoned = panic_of(|| run(0));
+            assert!(poisoned.contains("poisoned"), "{poisoned}");
+            shards.shards()[n].clear_poison();
+        }
+        // Twice in each round, but for the poisoned shard's none.
+        assert_eq!(run(0), [5, 5, 5]);
+        barrier().expect("callers have been told, so barriers are not");
+    });
+}
+
+/// The batch goes on to its end before the callback's panic is raised.
+#[test]
+fn a_callback_that_panics_in_a_batch_leaves_nothing_behind() {
+    let trustees = dedicated(2);
+    let shards = Sharded::by_range(&trustees, [10], |_| 0);
+    for round in 1..200 {
+        for shard in shards.shards() {
+            shard.apply_then(|_| (), |()| panic!("a callback"));
+        }
+        let mut keys = vec![5; 40];
+        keys.extend([15; 40]);
+        let raised = panic_of(|| {
+            shards.apply_many(&keys, |key| *key, |shard, _| *shard += 1);
+            // If no answer had come yet.
+            loop {
+                poll();
+            }
+        });
+        assert_eq!(raised, "a callback");
+        let _ = std::panic::catch_unwind(barrier);
+        assert_eq!(shards.map_shards(|n| *n), [40 * round; 2]);
+    }
+}
+
+#[test]
+fn zero_shards_are_refused() {
+    let trustees = dedicated(1);
+    let made = panic_of(|| ShardedMap::<u8, u8>::with_shards(&trustees, 0));
+    assert!(
+        made.contains("0 shards") && made.contains("give at least 1"),
+        "{made}"
+    );
+}
+
+#[test]
+fn a_trustee_that_has_been_shut_down_refuses() {
+    let trustees = dedicated(2);
+    let map = ShardedMap::new(&trustees);
+    map.insert(1, 1);
+    trustees.shutdown();
+    let refused = [
+        panic_of(|| map.get(&1)),
+        panic_of(|| map.get_many(&[1, 2, 3, 4, 5, 6, 7])),
+        panic_of(|| map.len()),
+        panic_of(|| drop(map.get_async(1))),
+    ];
+    assert!(
+        refused.iter().all(|text| text.contains("shut down")),
+        "{refused:?}"
+    );
+}

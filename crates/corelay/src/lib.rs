@@ -115,8 +115,19 @@ pub use corelay_clock as clock;
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value in the way that [`Trust`] does.
 pub use corelay_locks as locks;
-/// Structures to share, and their building blocks: a pool of nodes, and plain lists, maps and
-/// queues to be put behind a [`Trust`] or a lock.
+/// Structures to share: plain lists, maps and queues to be put behind a [`Trust`] or a lock, a hash map
+/// split over trustees, rivals without locks, and a pool of nodes.
+///
+/// ```
+/// use corelay::{Trustees, structures::sharded::ShardedMap};
+///
+/// let trustees = Trustees::dedicated(2).start()?;
+/// let stock = ShardedMap::new(&trustees); // a shard for each trustee; clone the handle
+/// stock.insert("apples", 3);
+/// assert_eq!(stock.update("apples", |n| { *n -= 1; *n }), Some(2));
+/// assert_eq!(stock.get_many(["apples", "pears"]), [Some(2), None]); // waits once
+/// # Ok::<(), corelay::StartError>(())
+/// ```
 ///
 /// ```
 /// use corelay::Trustees;

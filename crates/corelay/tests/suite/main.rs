@@ -11,3 +11,4 @@ mod launch;
 mod leaves;
 #[path = "../../../fibre/tests/promise/mod.rs"]
 mod promise;
+mod sharded;

@@ -62,6 +62,7 @@ mod tests {
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         }
     }
 

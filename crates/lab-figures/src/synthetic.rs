@@ -69,6 +69,7 @@ fn run(mops: f64) -> Run {
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         }],
         trustees: vec![Trustee {
             requests: 80,

@@ -162,6 +162,7 @@ impl Recipe {
                     arrivals: None,
                     fibres: None,
                     counts: None,
+                    picture: None,
                 });
             }
         }
@@ -275,6 +276,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
                 }),
                 fibres: None,
                 counts: None,
+                picture: None,
             });
         }
     }

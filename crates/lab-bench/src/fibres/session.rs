@@ -244,6 +244,7 @@ fn sample(outcome: FibreResult, bracket: Option<Bracket>, smallest: Option<f64>)
         arrivals: None,
         fibres: Some(outcome),
         counts: None,
+        picture: None,
     }
 }
 

@@ -180,6 +180,7 @@ fn run(who: &str, threads: usize, turns: &[&Turn], counts: &dyn Fn(&Turn) -> boo
         arrivals: None,
         fibres: None,
         counts: None,
+        picture: None,
     };
     let samples: Vec<Sample> = turns.iter().map(sample).collect();
     let kept = samples.iter().filter(|sample| sample.mode == Mode::Unknown);

@@ -259,6 +259,7 @@ impl Entry {
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         };
         let samples: Vec<Sample> = self.taken.iter().map(sample).collect();
         let by_mode = match correct {

@@ -156,6 +156,7 @@ impl Entry {
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         };
         let samples: Vec<Sample> = self.taken.iter().map(sample).collect();
         let is_exact = found.iter().all(|&found| found == plan.expected());

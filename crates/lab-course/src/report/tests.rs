@@ -40,6 +40,7 @@ fn run(workload: &str, method: &str, threads: usize, vars: u64, mops: f64) -> Ru
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         }],
         trustees: vec![],
         latency_ns: None,

@@ -5,8 +5,10 @@
 //! sleep and take no CPU.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A closure that a member runs.
 type Job = Box<dyn FnOnce() + Send>;
@@ -118,11 +120,20 @@ pub struct Running<R> {
 impl<R> Running<R> {
     /// Waits for all jobs; their results, in the order of the threads.
     pub fn join(self) -> Vec<JobResult<R>> {
+        self.join_with(Duration::MAX, || {})
+    }
+
+    /// Waits for all jobs, and calls `tick` whenever it has waited for another `nap`.
+    pub(crate) fn join_with(self, nap: Duration, tick: impl Fn()) -> Vec<JobResult<R>> {
         let lost = || Err("the thread ended without an answer".to_owned());
-        self.answers
-            .iter()
-            .map(|answer| answer.recv().unwrap_or_else(|_| lost()))
-            .collect()
+        let join = |answer: &mpsc::Receiver<_>| loop {
+            match answer.recv_timeout(nap) {
+                Ok(result) => break result,
+                Err(RecvTimeoutError::Timeout) => tick(),
+                Err(RecvTimeoutError::Disconnected) => break lost(),
+            }
+        };
+        self.answers.iter().map(join).collect()
     }
 }
 

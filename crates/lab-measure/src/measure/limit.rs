@@ -122,6 +122,7 @@ mod tests {
             }),
             fibres: None,
             counts: None,
+            picture: None,
         }
     }
 

@@ -18,12 +18,13 @@ use crate::measure::stats;
 use crate::measure::tally::{Packed, Tally};
 use crate::method::{Contender, SetupLimit};
 use crate::schema::{
-    Arrivals, ConflictCounts, Mode, ModeSummary, Params, Percentiles, Run, Sample,
+    Arrivals, ConflictCounts, Mode, ModeSummary, Params, Percentiles, PictureResult, Run, Sample,
 };
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::operation::WorkloadInfo;
 use crate::workload::point::Point;
 use crate::workload::random::Distribution;
+use crate::workload::raytrace::Picture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,6 +61,7 @@ struct TakenSample {
     latency_ns: Option<Percentiles>,
     arrivals: Option<Arrivals>,
     counts: Option<ConflictCounts>,
+    picture: Option<PictureResult>,
 }
 
 /// The lengths of the slices of a round.
@@ -164,7 +166,7 @@ impl<W: WorkloadInfo> Session<W> {
             if rig.is_interrupted() {
                 return;
             }
-            entry.run(rig, self.streams, time);
+            entry.warm_up(self.workload, rig, self.streams, time);
             tick();
         }
     }
@@ -185,16 +187,20 @@ impl<W: WorkloadInfo> Session<W> {
                 return false;
             }
             self.streams += 2;
-            entry.run(rig, self.streams, timing.warm);
+            entry.warm_up(self.workload, rig, self.streams, timing.warm);
             // The counts of the warm-up belong to no sample.
             let _ = entry.contender.counts();
-            let slice = entry.run(rig, self.streams + 1, timing.sample);
+            let (slice, picture) = match self.workload.picture() {
+                None => (entry.run(rig, self.streams + 1, Some(timing.sample)), None),
+                Some(picture) => entry.paint(rig, self.streams + 1, picture),
+            };
             let after = rig.distance();
             // Operations of a slice that Ctrl-C cut short enter the check, not the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
                 let bracket = rig.bracket(before, after);
                 let counts = entry.contender.counts();
-                entry.taken.push(TakenSample::new(slice, bracket, counts));
+                let sample = TakenSample::new(slice, bracket, counts);
+                entry.taken.push(TakenSample { picture, ..sample });
             }
             before = after;
             tick();
@@ -225,8 +231,41 @@ impl<W: WorkloadInfo> Session<W> {
 }
 
 impl Measured {
-    /// Runs one slice. If a client panics, this contender is not run again.
-    fn run(&mut self, rig: &Rig, stream: u64, time: Duration) -> Option<Slice> {
+    /// Runs a slice for `time` that is no sample.
+    fn warm_up(&mut self, workload: impl WorkloadInfo, rig: &Rig, stream: u64, time: Duration) {
+        if let Some(picture) = workload.picture() {
+            picture.begin();
+        }
+        self.run(rig, stream, Some(time));
+    }
+
+    /// Runs a slice in which the clients paint a picture, and another one in which they read its
+    /// statistics. If anything is wrong, this contender is not run again.
+    fn paint(
+        &mut self,
+        rig: &Rig,
+        stream: u64,
+        picture: &Picture,
+    ) -> (Option<Slice>, Option<PictureResult>) {
+        picture.begin();
+        let slice = self.run(rig, stream, None);
+        picture.begin_reading();
+        self.run(rig, stream, None);
+        let Some(slice) = slice.filter(|_| self.failure.is_none() && !rig.is_interrupted()) else {
+            return (None, None);
+        };
+        match picture.finish(slice.wall_s) {
+            Ok(result) => (Some(slice), Some(result)),
+            Err(wrong) => {
+                self.failure = Some(format!("wrong result: {wrong}"));
+                (None, None)
+            }
+        }
+    }
+
+    /// Runs one slice for `time`, or until the clients end by themselves. If a client panics, this
+    /// contender is not run again.
+    fn run(&mut self, rig: &Rig, stream: u64, time: Option<Duration>) -> Option<Slice> {
         if self.failure.is_some() {
             return None;
         }
@@ -376,6 +415,7 @@ impl TakenSample {
             slice,
             bracket,
             counts,
+            picture: None,
         }
     }
 
@@ -390,6 +430,7 @@ impl TakenSample {
             arrivals: self.arrivals,
             fibres: None,
             counts: self.counts,
+            picture: self.picture,
             per_thread: self.slice.per_thread,
         }
     }
@@ -432,7 +473,10 @@ fn params(
         servers: point.servers,
         vars: point.vars,
         window: point.window,
-        secs: timing.sample.as_secs_f64(),
+        secs: match task.picture() {
+            None => timing.sample.as_secs_f64(),
+            Some(_) => 0.0,
+        },
         dist: point.choice.to_string(),
         seed: point.seed,
         placement: (0..point.threads).map(cpu).collect(),

@@ -75,7 +75,8 @@ fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-/// Runs all clients of `contender` for `time`, or until `interrupted`. With a `load` (operations
+/// Runs all clients of `contender` for `time`, or until `interrupted`; without a time, until they
+/// end by themselves. With a `load` (operations
 /// per second of all clients together), operations arrive on a schedule.
 ///
 /// `stream` numbers the clients' random streams: each slice has its own.
@@ -88,7 +89,7 @@ pub(crate) fn run(
     draw: &Distribution,
     load: Option<u64>,
     stream: u64,
-    time: Duration,
+    time: Option<Duration>,
     interrupted: &AtomicBool,
 ) -> Result<Slice, String> {
     let members = contender.clients();
@@ -114,16 +115,30 @@ pub(crate) fn run(
     };
     let _span = trace::span(&SAMPLE).with((clients as u64, stream));
     let cpu_before = gate.release(clients);
-    sleep(time, interrupted);
     // Relaxed: the flag carries no data; results travel by the join.
-    gate.stop.store(true, Ordering::Relaxed);
-    let ended = running.join().into_iter().collect::<Result<Vec<_>, _>>()?;
+    let stop = || gate.stop.store(true, Ordering::Relaxed);
+    let ended = match time {
+        Some(time) => {
+            sleep(time, interrupted);
+            stop();
+            running.join()
+        }
+        None => running.join_with(NAP, || {
+            // Relaxed: the flag carries no data.
+            if interrupted.load(Ordering::Relaxed) {
+                stop();
+            }
+        }),
+    };
+    let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
     let cpu_s = cpu_before
         .zip(process_cpu_s())
         .map_or(0.0, |(before, after)| after - before);
     let start = ended.iter().map(|e| e.1).min();
     let end = ended.iter().map(|e| e.2).max();
-    let wall = start.zip(end).map_or(time, |(start, end)| end - start);
+    let wall = start
+        .zip(end)
+        .map_or(Duration::ZERO, |(start, end)| end - start);
     let per_thread = ended.iter().map(|e| e.0).collect();
     // A client's panic was reported above, so a poisoned lock adds nothing.
     let all = |t: Arc<Mutex<Tally>>| {
@@ -137,7 +152,7 @@ pub(crate) fn run(
     })
 }
 
-/// Longest sleep before the interrupt flag is read again.
+/// Longest wait before the interrupt flag is read again.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Sleeps for `time`, or until `interrupted`.

@@ -11,6 +11,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::{Aligned, Answer, AnswerOf, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::worker::{issue_each, keep};
 use corelay_sync::facade::hint;
 use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbounded};
 use std::ops::Range;
@@ -156,10 +157,9 @@ impl<W: Workload> Contender for Actor<W> {
     fn client(&self, mut client: Client) -> u64 {
         let (requests, answers) = (self.requests(), &self.answers[client.index]);
         let number = client.index as u32;
-        let mut next = client.operations(self.workload);
-        let mut ask = |var: usize| {
+        let ask = |var: usize, operation| {
             let sent = requests.send(Request::Do {
-                operation: next(),
+                operation,
                 var: var as u32,
                 client: number,
             });
@@ -167,18 +167,25 @@ impl<W: Workload> Contender for Actor<W> {
         };
         let answer = || receive(answers).expect("the actor serves until its contender is dropped");
         if self.outstanding == 1 {
-            return client.drive(|var| {
-                ask(var);
+            return client.call_each(self.workload, |var, operation| {
+                ask(var, operation);
                 answer().number()
             });
         }
+        if let Some(mut worker) = self.workload.worker(&client) {
+            return issue_each(&mut *worker, |request| match request {
+                Some(request) => ask(request.var, request.operation),
+                None => answers.try_iter().for_each(|answer| keep(answer.number())),
+            });
+        }
+        let mut next = client.operations(self.workload);
         // Sending 64 requests and then receiving 64 answers takes a third of the time that keeping
         // 64 outstanding one by one takes (on the reference machine), as the lines of both sides
         // then move once per batch.
         let (mut done, mut sum) = (0u64, 0u64);
         loop {
             for _ in 0..self.outstanding {
-                ask(client.choose());
+                ask(client.choose(), next());
             }
             for _ in 0..self.outstanding {
                 sum = sum.wrapping_add(answer().number());

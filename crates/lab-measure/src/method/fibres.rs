@@ -160,11 +160,8 @@ impl<W: Workload> Contender for Fibres<W> {
     fn client(&self, client: Client) -> u64 {
         let (variables, workload) = (Arc::clone(&self.variables), self.workload);
         self.crew().run(client, move |client| {
-            let mut operations = client.operations(workload);
-            client.drive(|var| {
-                variables[var]
-                    .apply(Aligned::request(operations()))
-                    .number()
+            client.call_each(workload, |var, operation| {
+                variables[var].apply(Aligned::request(operation)).number()
             })
         })
     }

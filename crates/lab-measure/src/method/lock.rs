@@ -100,12 +100,14 @@ where
     }
 
     fn client(&self, client: Client) -> u64 {
-        let mut next = client.operations(self.workload);
+        let workload = self.workload;
         if Self::IS_FREE_TO_OPEN {
-            return client.drive(|var| run(next(), &mut self.variables[var].session()));
+            return client.call_each(workload, |var, operation| {
+                run(operation, &mut self.variables[var].session())
+            });
         }
         let mut kept = Kept::of(&self.variables);
-        client.drive(|var| run(next(), kept.session(var)))
+        client.call_each(workload, |var, operation| run(operation, kept.session(var)))
     }
 
     fn total(&self) -> Result<u64, String> {

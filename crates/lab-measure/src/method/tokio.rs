@@ -19,6 +19,7 @@ use crate::workload::latency::{Clock, Generator, Look, Tallies, WallClock};
 use crate::workload::operation::{Aligned, Answer, AnswerOf, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::worker::Worker;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -129,6 +130,9 @@ async fn serve<W: Workload>(
 
 /// A client task in the closed loop; returns the number of its operations.
 async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W>) -> u64 {
+    if let Some(worker) = workload.worker(&client) {
+        return work::<W>(worker, requests).await;
+    }
     let mut next = client.operations(workload);
     let (mut done, mut sum) = (0, 0u64);
     loop {
@@ -141,6 +145,27 @@ async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W
     }
     std::hint::black_box(sum);
     done
+}
+
+/// A client task that is a worker; returns the number of its requests. The same loop as
+/// [`call_each`](crate::workload::worker::call_each), but it awaits each answer.
+async fn work<W: Workload>(
+    mut worker: Box<dyn Worker<W::Operation>>,
+    requests: Requests<W>,
+) -> u64 {
+    let mut asked = 0;
+    loop {
+        let request = worker.ask();
+        let is_idle = request.is_none();
+        if let Some(request) = request {
+            let answer = ask(&requests, request.operation, request.var).await;
+            asked += 1;
+            worker.answered(answer.number());
+        }
+        if !worker.work() && is_idle {
+            return asked;
+        }
+    }
 }
 
 /// The number of a generator's operations in flight, and the latencies of those answered.

@@ -11,9 +11,10 @@
 
 use crate::method::{Contender, Kind, Method, SetupLimit};
 use crate::schema::Trustee;
-use crate::workload::operation::{Aligned, Answer, AnswerOf, LINE_BYTES, Workload};
+use crate::workload::operation::{Aligned, Answer, AnswerOf, LINE_BYTES, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::worker::{Ask, Worker, call_each, issue_each, keep};
 use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
 use corelay_sync::Backoff;
 use std::cell::{Cell, RefCell};
@@ -167,7 +168,9 @@ impl<W: Workload> Contender for Delegated<W> {
         let mut operations = client.operations(self.workload);
         let mut next = || Aligned::request(operations());
         match self.call {
-            Call::Apply => client.drive(|var| variables[var].apply(next()).number()),
+            Call::Apply => client.call_each(self.workload, |var, operation| {
+                variables[var].apply(Aligned::request(operation)).number()
+            }),
             Call::Then | Call::Observed => asynchronous(self.workload, variables, client),
             Call::SingleRequest => {
                 ANSWERED.set((0, 0));
@@ -199,6 +202,9 @@ impl<W: Workload> Contender for Delegated<W> {
                 asked
             }
             Call::Post => {
+                if let Some(mut worker) = self.workload.worker(&client) {
+                    return post_each(&mut *worker, variables);
+                }
                 let asked = client.drive(|var| {
                     let operation = next();
                     variables[var].post(move |line| _ = operation(line));
@@ -291,6 +297,15 @@ pub(super) fn asynchronous_with<W: Workload>(
     client: Client,
     mut after: impl FnMut(),
 ) -> u64 {
+    if let Some(mut worker) = workload.worker(&client) {
+        return issue_each(&mut *worker, |ask| match ask {
+            Some(Ask { var, operation, .. }) => {
+                let then = |answer: AnswerOf<W>| keep(answer.number());
+                variables[var].apply_then(Aligned::request(operation), then);
+            }
+            None => corelay::poll(),
+        });
+    }
     let mut operations = client.operations(workload);
     let mut next = || Aligned::request(operations());
     if client.has_schedule() {
@@ -315,6 +330,23 @@ pub(super) fn asynchronous_with<W: Workload>(
         settle();
         asked
     })
+}
+
+/// Runs a worker that posts each request of which it needs no answer, and calls for the others.
+fn post_each<T: Send + 'static, O: Operation<T>>(
+    worker: &mut dyn Worker<O>,
+    variables: &[Trust<Aligned<T>>],
+) -> u64 {
+    let asked = call_each(worker, |ask| {
+        let (variable, request) = (&variables[ask.var], Aligned::request(ask.operation));
+        if ask.needs_answer {
+            return variable.apply(request).number();
+        }
+        variable.post(move |line| _ = request(line));
+        0
+    });
+    settle();
+    asked
 }
 
 /// The sum of the workload's checks over all variables, for [`Contender::total`].

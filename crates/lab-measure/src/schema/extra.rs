@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 pub enum Size {
     /// The number of keys in a structure.
     Keys(u64),
-    /// The number of fibres as the user wrote it: `hi`, `lo`, or a number.
+    /// The number of fibres as the user wrote it (`hi`, `lo`, or a number), or a picture's width and
+    /// height (`320x240`).
     Asked(String),
 }
 
@@ -35,6 +36,8 @@ macro_rules! extra {
 }
 
 extra! {
+    /// Time in which one thread traces the picture without a queue, in seconds.
+    alone_s: f64,
     /// The boundary of an Ordo clock as used, in nanoseconds.
     boundary_ns: f64,
     /// The factor by which the measured boundary was multiplied.
@@ -43,6 +46,8 @@ extra! {
     buckets: u64,
     /// Rounds that a client computes before each request.
     client_work: u32,
+    /// The most times that a ray is mirrored.
+    depth: u64,
     /// Number of fibres, all together.
     fibres: u64,
     /// The waiting of the followers of `transfer`: `park` or `yield`.
@@ -62,8 +67,10 @@ extra! {
     server_work: u32,
     /// Whether a woken fibre takes over the array of the fibre that woke it.
     share: bool,
-    /// Keys of a list, or number of fibres as the user wrote it.
+    /// Keys of a list, number of fibres as the user wrote it, or width and height of a picture.
     size: Size,
+    /// Side of a picture's tile, in pixels.
+    tile: u64,
     /// Percentage of the operations that update; in the course, their number.
     updates: u64,
     /// Number of transactional variables.

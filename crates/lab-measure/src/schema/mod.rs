@@ -64,11 +64,23 @@
 //! used, and `boundary_scale`, the factor by which the measured one was multiplied. If that is
 //! below 1, `no_longer_correct` is true whatever the check has found: comparisons that the clock
 //! calls certain may then be wrong.
+//!
+//! # Runs of `raytrace`
+//! A sample lasts until its picture is done. Its operations are the requests to the queue and to
+//! the statistics; `secs` is 0, and `vars` counts these two objects.
+//!
+//! ```text
+//!   params  { …, size: "WxH", tile, depth, alone_s }
+//!   samples [ { …, picture: PictureResult } ]
+//! PictureResult { seconds, hash, tiles, rays, reflections, tiles_ns, slowest_tile_ns }
+//! ```
 
 mod extra;
 pub mod fibres;
+mod picture;
 
 pub use extra::{Extra, Size};
+pub use picture::PictureResult;
 
 use fibres::FibreResult;
 use serde::{Deserialize, Serialize};
@@ -381,6 +393,9 @@ pub struct Sample {
     /// Aborts and uncertain comparisons, in ordered workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<ConflictCounts>,
+    /// The picture that was painted, in `raytrace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<PictureResult>,
 }
 
 /// The aborts and uncertain comparisons of a sample of an ordered workload, by methods with a clock
@@ -482,7 +497,7 @@ mod tests {
                 extra: Extra {
                     size: Some(Size::Asked("hi".to_owned())),
                     x: Some(2.0),
-                    ..Extra::from([("depth", 3.into())])
+                    ..Extra::from([("ring", 3.into())])
                 },
                 ..Params::default()
             },
@@ -510,6 +525,7 @@ mod tests {
                 arrivals: None,
                 fibres: None,
                 counts: None,
+                picture: None,
             }],
             trustees,
             latency_ns: None,
@@ -550,7 +566,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), written);
         let params = &serde_json::to_value(&written).unwrap()["runs"][0]["params"];
         assert_eq!(
-            (&params["size"], &params["depth"]),
+            (&params["size"], &params["ring"]),
             (&"hi".into(), &3.into())
         );
         assert!(params.get("flavour").is_none() && params.get("other").is_none());

@@ -9,8 +9,10 @@
 //! | [`root`] | adding one, and taking square roots (D10) |
 //! | [`slow`] | adding one, and computing for a microsecond |
 //! | [`paced`] | computing in the operation and before each request |
+//! | [`raytrace`] | tracing a picture whose tiles come from a shared queue (F7) |
 //! | [`latency`] | fetch-add on a schedule: how long an answer takes under load |
 //! | [`schedule`] | the moments at which operations arrive |
+//! | [`worker`] | clients that use their answers |
 //! | [`random`] | the choice of variables, by one cheap generator for every rival |
 //! | [`zipf`] | Zipf's law in O(1), exactly |
 
@@ -21,7 +23,9 @@ pub mod own;
 pub mod paced;
 pub mod point;
 pub mod random;
+pub mod raytrace;
 pub mod root;
 pub mod schedule;
 pub mod slow;
+pub mod worker;
 pub mod zipf;

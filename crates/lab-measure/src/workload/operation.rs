@@ -14,7 +14,9 @@
 
 use crate::method::{Entry, any};
 use crate::schema::Extra;
-use crate::workload::random::Random;
+use crate::workload::random::{Client, Random};
+use crate::workload::raytrace::Picture;
+use crate::workload::worker::AnyWorker;
 
 /// A structure and an operation on it.
 ///
@@ -41,6 +43,19 @@ pub trait Workload: Copy + Send + Sync + 'static {
     /// The operations of one client, in sequence; they may draw from `random`.
     fn operations(self, random: Random) -> impl FnMut() -> Self::Operation + Send + 'static;
 
+    /// The worker that `client` is, if the clients of this workload use their answers. Such a
+    /// client ends by itself.
+    fn worker(self, client: &Client) -> AnyWorker<Self::Operation> {
+        let _ = client;
+        None
+    }
+
+    /// The picture that the clients paint, if that is their work. A sample then lasts until it is
+    /// done.
+    fn picture(self) -> Option<&'static Picture> {
+        None
+    }
+
     /// The number of operations that `object` has seen, by its own account. If the workload
     /// [counts](Self::counts), the sum over all objects must equal the operations that the
     /// clients have done.
@@ -63,6 +78,11 @@ pub trait Workload: Copy + Send + Sync + 'static {
     fn checks(self) -> bool {
         true
     }
+
+    /// The parameters of a point that only this workload has.
+    fn extra(self) -> Extra {
+        Extra::default()
+    }
 }
 
 /// The facts that a session needs about a [`Workload`], or about a workload whose methods are not
@@ -78,6 +98,12 @@ pub trait WorkloadInfo: Copy + Send + Sync + 'static {
 
     /// Whether objects know how many operations they have seen.
     fn counts(self) -> bool;
+
+    /// The picture that the clients paint, if that is their work. A sample then lasts until it is
+    /// done.
+    fn picture(self) -> Option<&'static Picture> {
+        None
+    }
 
     /// The parameters of a point that only this workload has.
     fn extra(self) -> Extra {
@@ -96,6 +122,14 @@ impl<W: Workload> WorkloadInfo for W {
 
     fn counts(self) -> bool {
         Workload::counts(self)
+    }
+
+    fn picture(self) -> Option<&'static Picture> {
+        Workload::picture(self)
+    }
+
+    fn extra(self) -> Extra {
+        Workload::extra(self)
     }
 }
 

@@ -39,9 +39,7 @@ impl<W: Workload> Contender for Packed<W> {
     }
 
     fn client(&self, client: Client) -> u64 {
-        let mut next = client.operations(self.workload);
-        client.drive(|var| {
-            let operation = next();
+        client.call_each(self.workload, |var, operation| {
             let mut object = self.variables[var].lock().expect("no operation panics");
             operation.run(&mut object).number()
         })

@@ -306,6 +306,7 @@ mod tests {
                 arrivals: None,
                 fibres: None,
                 counts: None,
+                picture: None,
             }],
             trustees: vec![],
             latency_ns: None,

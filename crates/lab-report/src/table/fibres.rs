@@ -195,6 +195,7 @@ mod tests {
                 arrivals: None,
                 fibres: Some(outcome),
                 counts: None,
+                picture: None,
             }],
             trustees: vec![],
             latency_ns: None,

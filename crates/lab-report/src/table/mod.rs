@@ -7,12 +7,14 @@
 //! | [`latency`] | latency under load |
 //! | [`fibres`] | the benchmarks of fibres |
 //! | [`ordered`] | workloads ordered by a clock |
+//! | [`raytrace`] | time to picture |
 
 pub mod columns;
 pub mod fibres;
 pub mod grid;
 pub mod latency;
 pub mod ordered;
+pub mod raytrace;
 
 use crate::table::columns::columns;
 use corelay_lab_measure::schema::{Mode, Results, Run};

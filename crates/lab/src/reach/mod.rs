@@ -284,6 +284,7 @@ mod tests {
             arrivals: None,
             fibres: None,
             counts: None,
+            picture: None,
         };
         Run {
             workload: "fetch-add".to_owned(),

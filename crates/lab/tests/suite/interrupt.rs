@@ -78,6 +78,20 @@ fn bench_keeps_what_was_measured() {
 }
 
 #[test]
+fn raytrace_keeps_the_pictures_that_were_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("results.json");
+    // So many pictures take hours.
+    let flags = "bench raytrace --method mutex --threads 2 --size 64 --samples 100000 --json";
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.push(file.to_str().unwrap());
+    assert_eq!(interrupted(&args, folder.path()), Some(130));
+    let results: Results = serde_json::from_str(&read(&file)).unwrap();
+    assert!(results.runs.iter().all(|run| run.correct));
+    assert!(says_so(&results), "{:?}", results.machine.unavailable);
+}
+
+#[test]
 fn a_play_that_is_not_over_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let flags = "lab greedy --policy adaptive,fast-path --steps 1000000000 --out";

@@ -18,5 +18,6 @@ mod model;
 mod ordered;
 mod page;
 mod program;
+mod raytrace;
 mod smoke;
 mod trace;

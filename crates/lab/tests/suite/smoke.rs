@@ -19,6 +19,7 @@ const SHORT: &[(&str, &str)] = &[
     ("--words", "64"),
     ("--iterations", "20"),
     ("--size", "16"),
+    ("--tile", "4"),
     ("--buckets", "8"),
     ("--pages", "64"),
     ("--boundary-scale", "1/8,1"),

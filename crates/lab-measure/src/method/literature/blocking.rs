@@ -59,9 +59,7 @@ impl<W: Workload, P: Blocking> Contender for Waiting<W, P> {
         let _serving = self.servers.serve();
         let mut asking = self.delegation.client(client.index);
         let asking = asking.as_mut().expect("a client runs on one thread");
-        let mut next = client.operations(self.workload);
-        client.drive(|var| {
-            let operation = next();
+        client.call_each(self.workload, |var, operation| {
             asking.apply(var, move |object| operation.run(object).number())
         })
     }

@@ -19,6 +19,7 @@ use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use crate::workload::root::FetchRoot;
+use crate::workload::worker::{Ask, issue_each, keep};
 use corelay_literature::{Asked, AsyncLines, PairLines, Shape, ShapeError};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -151,6 +152,15 @@ fn closed_loop<W: Workload>(
     client: Client,
     asking: &mut LinesClient<W, fn(u64)>,
 ) -> u64 {
+    if let Some(mut worker) = workload.worker(&client) {
+        return issue_each(&mut *worker, |ask| match ask {
+            Some(Ask { var, operation, .. }) => {
+                let run = move |object: &mut W::Object| operation.run(object).number();
+                asking.issue(var, run, keep);
+            }
+            None => _ = asking.flush(),
+        });
+    }
     let mut next = client.operations(workload);
     counting(|| {
         let asked = client.drive(|var| {

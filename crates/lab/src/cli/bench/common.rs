@@ -21,35 +21,15 @@ use std::time::Duration;
 /// The largest number that `--threads` takes. A larger one is a typing error.
 const MAX_THREADS: u64 = 1024;
 
-/// The flags of every workload that measures one operation on shared objects.
+/// The flags of every workload that measures one operation on shared objects for a time.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
-    /// All threads, servers and actors included; `cpus` is the number of usable CPUs (at least 2)
-    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
-    threads: List,
-
-    /// Trustees (servers) of dedicated delegation, among the threads; other methods ignore it
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
-          value_parser = number(1..=MAX_THREADS - 1))]
-    servers: u64,
-
-    /// Requests in flight per client and trustee, for methods that have no window of their own
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
-          value_parser = number(1..=65_536))]
-    window: u64,
+    #[command(flatten)]
+    pub(super) team: Team,
 
     /// Length of a sample in seconds; fractions are allowed
     #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "0.1", value_parser = secs)]
     secs: f64,
-
-    /// Samples of each contender
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
-          value_parser = number(1..=100_000))]
-    samples: u64,
-
-    /// CPUs that threads are pinned to, servers first: cores-first, fill-node, sockets, none, or CPUs such as 0,2-5
-    #[arg(long, value_name = "ORDER", default_value_t)]
-    pin: Order,
 
     /// Distribution of the chosen variables: `uniform`, or `zipf:θ` such as `zipf:0.99`
     #[arg(long, value_name = "DIST", default_value_t)]
@@ -64,10 +44,42 @@ pub(super) struct Common {
         value_parser = number(0..=u64::MAX)
     )]
     seed: u64,
+}
+
+/// The flags of every workload that shares objects by a method of the catalogue.
+#[derive(Debug, clap::Args)]
+pub(super) struct Team {
+    /// All threads, servers and actors included; `cpus` is the number of usable CPUs (at least 2)
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
+    threads: List,
+
+    /// Trustees (servers) of dedicated delegation, among the threads; other methods ignore it
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(1..=MAX_THREADS - 1))]
+    servers: u64,
+
+    /// Requests in flight per client and trustee, for methods that have no window of their own
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
+          value_parser = number(1..=65_536))]
+    window: u64,
+
+    /// Samples of each contender
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
+          value_parser = number(1..=100_000))]
+    samples: u64,
+
+    /// CPUs that threads are pinned to, servers first: cores-first, fill-node, sockets, none, or CPUs such as 0,2-5
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pin: Order,
 
     /// Write the results as JSON to a file; `-` prints them instead of the table
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
+}
+
+/// Whether a run has a wrong result.
+pub(super) fn has_wrong(runs: &[Run]) -> bool {
+    runs.iter().any(|run| !run.correct)
 }
 
 /// Parses `--threads`.
@@ -138,6 +150,33 @@ pub(super) struct Opened {
 }
 
 impl Common {
+    /// Returns the points to measure: each number of threads with each number of variables.
+    pub(super) fn points(&self, host: &Host, vars: &List) -> Result<Vec<NotedPoint>, String> {
+        let noted = |noted: NotedPoint| NotedPoint {
+            point: Point {
+                choice: self.dist,
+                seed: self.seed,
+                ..noted.point
+            },
+            ..noted
+        };
+        let points = self.team.points(host, &vars.0)?;
+        Ok(points.into_iter().map(noted).collect())
+    }
+
+    /// Measures all items. Those that fit into memory together are sampled in turn.
+    pub(super) fn measure<W: Workload>(
+        &self,
+        workload: W,
+        rig: &mut Rig,
+        items: Vec<Item<W>>,
+    ) -> Result<Vec<Run>, String> {
+        let timing = Timing::of(Duration::from_secs_f64(self.secs));
+        self.team.measure(workload, timing, rig, items)
+    }
+}
+
+impl Team {
     /// Checks that each number of threads leaves a client for each method.
     pub(super) fn check_threads<'a, W: 'a>(
         &self,
@@ -168,11 +207,11 @@ impl Common {
     }
 
     /// Returns the points to measure: each number of threads with each number of variables.
-    pub(super) fn points(&self, host: &Host, vars: &List) -> Result<Vec<NotedPoint>, String> {
+    pub(super) fn points(&self, host: &Host, vars: &[u64]) -> Result<Vec<NotedPoint>, String> {
         let mut points = Vec::new();
         for &threads in &self.threads.0 {
             let placement = host.place(&self.pin, threads as usize)?;
-            points.extend(vars.0.iter().map(|&vars| NotedPoint {
+            points.extend(vars.iter().map(|&vars| NotedPoint {
                 point: Point {
                     threads: threads as usize,
                     servers: self.servers as usize,
@@ -181,8 +220,8 @@ impl Common {
                     load: None,
                     lines: Default::default(),
                     fibres: 0,
-                    choice: self.dist,
-                    seed: self.seed,
+                    choice: Choice::Uniform,
+                    seed: 1,
                     placement: placement.cpus().into(),
                 },
                 notes: placement.notes().to_vec(),
@@ -201,20 +240,15 @@ impl Common {
         Opened::open(host, &self.pin, most, self.json.as_ref())
     }
 
-    /// Returns the length of a sample and of its warm-up.
-    pub(super) fn timing(&self) -> Timing {
-        Timing::of(Duration::from_secs_f64(self.secs))
-    }
-
     /// Measures all items. Those that fit into memory together are sampled in turn.
     pub(super) fn measure<W: Workload>(
         &self,
         workload: W,
+        timing: Timing,
         rig: &mut Rig,
         items: Vec<Item<W>>,
     ) -> Result<Vec<Run>, String> {
         let waves = plan::waves(items, available_bytes());
-        let timing = self.timing();
         let slices = waves.iter().map(Vec::len).sum::<usize>() as u64 * (self.samples + 1);
         let expected = timing.whole().mul_f64(slices as f64);
         let bar = output::progress(slices, expected);
@@ -246,18 +280,6 @@ impl Common {
         }
         bar.finish_and_clear();
         Ok(runs)
-    }
-
-    /// Prints the table and writes the file. Returns the exit code.
-    pub(super) fn deliver(
-        &self,
-        host: &Host,
-        opened: Opened,
-        runs: Vec<Run>,
-        table: fn(&Results) -> String,
-    ) -> Result<Exit, String> {
-        let wrong = runs.iter().any(|run| !run.correct);
-        opened.deliver(host, runs, wrong, table)
     }
 }
 

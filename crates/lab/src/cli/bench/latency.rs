@@ -117,20 +117,19 @@ pub(super) fn listed() -> Vec<Listed> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
-    common.check_threads(methods.iter().map(|m| &m.method))?;
+    common
+        .team
+        .check_threads(methods.iter().map(|m| &m.method))?;
     let host = Host::look(COMMIT);
     let points = common.points(&host, &args.vars)?;
     let each = |point: &NotedPoint| args.items(point, &vec![vec![1]; methods.len()]);
     let samples: Vec<Item> = points.iter().flat_map(each).collect();
-    let mut opened = common.open(&host, &samples)?;
+    let mut opened = common.team.open(&host, &samples)?;
     let items = args.all_items(&mut opened.rig, &points);
     let runs = common.measure(FetchAdd, &mut opened.rig, items)?;
-    common.deliver(
-        &host,
-        opened,
-        load::conclude(methods, runs),
-        table::latency::of,
-    )
+    let runs = load::conclude(methods, runs);
+    let wrong = common::has_wrong(&runs);
+    opened.deliver(&host, runs, wrong, table::latency::of)
 }
 
 impl Args {

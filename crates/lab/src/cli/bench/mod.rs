@@ -4,11 +4,13 @@ mod common;
 mod fibres;
 mod latency;
 mod ordered;
+mod raytrace;
 mod throughput;
 
 use clap::Args as _;
 use common::{Catalogue, Listed};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
+use corelay_lab_measure::workload::raytrace::Raytrace;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use std::ffi::OsString;
@@ -73,6 +75,7 @@ workloads! {
     /// contenders are sampled in turn, one sample of each, until all samples are taken. So all of
     /// them meet the same modes of the machine.
     FetchAdd(throughput::Args<FetchAdd>) => throughput::run, throughput::listed::<FetchAdd>();
+    Raytrace(raytrace::Args) => raytrace::run, throughput::listed::<Raytrace>();
     Latency(latency::Args) => latency::run, latency::listed();
     Cycle(fibres::Cycle) => fibres::cycle, fibres::listed();
     Yield(fibres::Yield) => fibres::yield_, fibres::listed();

@@ -26,13 +26,13 @@ pub(crate) struct Args<W: Workload> {
 }
 
 #[derive(Clone, Debug)]
-struct Methods<W>(Vec<Method<W>>);
+pub(super) struct Methods<W>(pub(super) Vec<Method<W>>);
 
 fn all<W: Workload>() -> Vec<Method<W>> {
     W::methods().iter().map(|entry| entry.method).collect()
 }
 
-fn method_help<W: Workload>() -> String {
+pub(super) fn method_help<W: Workload>() -> String {
     let all = all::<W>();
     let forms = all.iter().flat_map(Method::forms);
     let forms: Vec<String> = forms
@@ -45,7 +45,7 @@ fn method_help<W: Workload>() -> String {
     )
 }
 
-fn methods<W: Workload>(text: &str) -> Result<Methods<W>, String> {
+pub(super) fn methods<W: Workload>(text: &str) -> Result<Methods<W>, String> {
     let name_of = |method: &Method<W>| method.name().to_owned();
     let read = |name: &str| {
         let found = named(&W::methods(), name);
@@ -66,7 +66,7 @@ pub(super) fn listed<W: Workload>() -> Vec<Listed> {
 
 pub(super) fn run<W: Workload + Default>(args: &Args<W>) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
-    common.check_threads(methods.iter())?;
+    common.team.check_threads(methods.iter())?;
     let host = Host::look(COMMIT);
     let mut items = Vec::new();
     for noted in common.points(&host, &args.vars)? {
@@ -80,7 +80,8 @@ pub(super) fn run<W: Workload + Default>(args: &Args<W>) -> Result<Exit, String>
             }
         }));
     }
-    let mut opened = common.open(&host, &items)?;
+    let mut opened = common.team.open(&host, &items)?;
     let runs = common.measure(W::default(), &mut opened.rig, items)?;
-    common.deliver(&host, opened, runs, table::of)
+    let wrong = common::has_wrong(&runs);
+    opened.deliver(&host, runs, wrong, table::of)
 }

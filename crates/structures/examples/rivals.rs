@@ -5,8 +5,10 @@
 //!
 //! Each thread pushes and pops in turn (`pairs`), or some push and the others pop (`halves`). Threads
 //! are pinned, and the structures take turns, so whatever else the machine does affects all of them.
+//! Besides, the cost of nodes: boxes, or from the pool.
 
 use corelay_structures::lockfree::{MsQueue, TreiberStack};
+use corelay_structures::pool::Pool;
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -54,26 +56,33 @@ values! {
     Mutex<Vec<usize>>: |it, value| it.lock().unwrap().push(value), it.lock().unwrap().pop();
 }
 
-/// Runs `work` on each of `threads` pinned threads, and returns nanoseconds for each pair.
+/// Runs `work` on each of `threads` pinned threads, and returns nanoseconds for each pair, from the
+/// first thread's beginning to the last one's end.
 fn time(threads: usize, work: impl Fn(usize) + Sync) -> f64 {
-    let begin = Barrier::new(threads + 1);
-    thread::scope(|s| {
-        for number in 0..threads {
+    let begin = Barrier::new(threads);
+    let times: Vec<_> = thread::scope(|s| {
+        let spawn = |number| {
             let (begin, work) = (&begin, &work);
             s.spawn(move || {
                 if let Err(why) = corelay_topology::pin_current_thread(number) {
                     eprintln!("not pinned: {why}");
                 }
                 begin.wait();
+                let begun = Instant::now();
                 work(number);
-                begin.wait();
-            });
-        }
-        begin.wait();
-        let begun = Instant::now();
-        begin.wait();
-        begun.elapsed().as_nanos() as f64 / PAIRS as f64
-    })
+                (begun, Instant::now())
+            })
+        };
+        let threads: Vec<_> = (0..threads).map(spawn).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended
+            .map(|times| times.expect("no thread panics"))
+            .collect()
+    });
+    let begun = times.iter().map(|(begun, _)| *begun).min();
+    let ended = times.iter().map(|(_, ended)| *ended).max();
+    let time = begun.zip(ended).map(|(begun, ended)| ended - begun);
+    time.unwrap_or_default().as_nanos() as f64 / PAIRS as f64
 }
 
 fn pairs(threads: usize, values: &dyn Values) -> f64 {
@@ -100,10 +109,26 @@ fn halves(threads: usize, values: &dyn Values) -> f64 {
     })
 }
 
+/// Allocates nodes of two words and retires them, which frees them, all on this thread.
+fn retire<N: Send + 'static>(make: impl Fn() -> N) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..PAIRS {
+        let node = black_box(make());
+        crossbeam_epoch::pin().defer(move || drop(node));
+    }
+    begun.elapsed().as_nanos() as f64 / PAIRS as f64
+}
+
+/// The median and the least.
+fn show(name: &str, mut times: Vec<f64>) {
+    times.sort_by(f64::total_cmp);
+    println!("{name:14} {:7.1} {:7.1}", times[times.len() / 2], times[0]);
+}
+
 fn main() {
     let asked = std::env::args().nth(1).map(|text| text.parse());
-    let Ok(threads) = asked.unwrap_or(Ok(2)) else {
-        eprintln!("THREADS is a number of threads");
+    let Ok(threads @ 1..) = asked.unwrap_or(Ok(2)) else {
+        eprintln!("THREADS is a number of threads, from 1 on");
         std::process::exit(2);
     };
     let rivals: [(&str, &dyn Values); 7] = [
@@ -128,9 +153,18 @@ fn main() {
             }
         }
         println!("{case}, {threads} threads: median and least ns for a push and a pop");
-        for ((name, _), mut times) in rivals.iter().zip(times) {
-            times.sort_by(f64::total_cmp);
-            println!("{name:14} {:7.1} {:7.1}", times[ROUNDS / 2], times[0]);
+        for ((name, _), times) in rivals.iter().zip(times) {
+            show(name, times);
         }
+    }
+    println!("1 thread: median and least ns to allocate a node, retire and free it");
+    let session = Pool::new().session();
+    let mut times = [const { Vec::new() }; 2];
+    for _ in 0..ROUNDS {
+        times[0].push(retire(|| Box::new([0_usize; 2])));
+        times[1].push(retire(|| session.alloc([0_usize; 2])));
+    }
+    for (name, times) in ["box", "pool"].into_iter().zip(times) {
+        show(name, times);
     }
 }

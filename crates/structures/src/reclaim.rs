@@ -61,6 +61,7 @@ impl<T> Atomic<T> {
     /// Reads the link.
     #[inline]
     pub(crate) fn load<'g>(&self, order: Ordering, guard: &'g Guard<'_>) -> Shared<'g, T> {
+        guard.step();
         let node = Shared::from_raw(self.0.load(order));
         guard.check(node);
         node
@@ -245,6 +246,9 @@ mod domain {
         }
 
         #[inline(always)]
+        pub(super) fn step(&self) {}
+
+        #[inline(always)]
         pub(super) fn check<T>(&self, _node: Shared<'_, T>) {}
     }
 }
@@ -252,12 +256,15 @@ mod domain {
 #[cfg(any(corelay_loom, corelay_shuttle))]
 mod domain {
     use super::{Shared, free};
-    use corelay_sync::facade::atomic::{Ordering, fence};
+    use corelay_sync::facade::atomic::{AtomicUsize, Ordering, fence};
     // Not the checkers' mutex: it is no part of the protocol, and makes no schedules.
     use std::sync::{Mutex, MutexGuard};
 
     /// The retired nodes of one structure, and the guards for which they wait.
-    pub(crate) struct Domain(Mutex<State>);
+    pub(crate) struct Domain {
+        state: Mutex<State>,
+        steps: AtomicUsize,
+    }
 
     struct State {
         next: u64,
@@ -272,16 +279,24 @@ mod domain {
     }
 
     impl Domain {
-        pub(crate) const fn new() -> Self {
-            Self(Mutex::new(State {
-                next: 0,
-                guards: Vec::new(),
-                retired: Vec::new(),
-            }))
+        const_fn! {
+            pub(crate) fn new() -> Self {
+                let state = State {
+                    next: 0,
+                    guards: Vec::new(),
+                    retired: Vec::new(),
+                };
+                Self {
+                    state: Mutex::new(state),
+                    steps: AtomicUsize::new(0),
+                }
+            }
         }
 
         fn state(&self) -> MutexGuard<'_, State> {
-            self.0.lock().expect("nothing panics while it is locked")
+            self.state
+                .lock()
+                .expect("nothing panics while it is locked")
         }
 
         pub(crate) fn pin(&self) -> Guard<'_> {
@@ -335,6 +350,14 @@ mod domain {
             }
             drop(state);
             assert!(!is_retired, "a node is retired twice");
+        }
+
+        /// Lets other threads run before a link is read. Loom remembers only the last access of each
+        /// word, so a thread that reads a link and then changes it hides that another one has read
+        /// it. Writes to one word hide nothing.
+        pub(super) fn step(&self) {
+            // Relaxed: it orders nothing.
+            self.0.steps.store(0, Ordering::Relaxed);
         }
 
         /// Panics if `node` may be freed by now.

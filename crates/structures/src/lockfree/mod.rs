@@ -22,8 +22,24 @@
 //!   program. They have no values, except for the keys of a [`HarrisList`];
 //! * calls may be made anywhere, also in destructors of thread-locals.
 //!
-//! Nodes are boxes. The nodes of [`pool`](crate::pool) would need a session in each thread that
-//! pushes, and come back from the collector one by one.
+//! Nodes are boxes. Nodes of the [`pool`](crate::pool) would cost less, but each thread that pushes
+//! would need a session of the pool, which a method of a shared structure cannot ask for.
+//!
+//! # Speed
+//! Nanoseconds for a push and a pop, medians of 40 rounds of the example `rivals`, on two virtual
+//! CPUs of an AMD EPYC that had other work as well:
+//!
+//! | | 1 thread | 2 threads, each pushes and pops | 2 threads, one pushes and one pops |
+//! |---|---|---|---|
+//! | [`MsQueue`] | 69 | 90 | 185 |
+//! | `crossbeam_queue::SegQueue` | 19 | 22 | 43 |
+//! | `Mutex<VecDeque>` | 12 | 43 | 74 |
+//! | [`TreiberStack`] without slots | 71 | 108 | 177 |
+//! | [`TreiberStack`] | 73 | 94 | 176 |
+//! | `Mutex<Vec>` | 11 | 44 | 84 |
+//!
+//! Most of that is the node: to allocate it, retire and free it takes 61 ns, and 23 ns from the
+//! pool. With two threads elimination makes no difference beyond the spread.
 
 mod elimination;
 mod list;

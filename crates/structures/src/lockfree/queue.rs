@@ -24,7 +24,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 /// ```
 ///
 /// # When not to use it
-/// `crossbeam_queue::SegQueue` does the same and is faster: it draws a place with one addition and
+/// `crossbeam_queue::SegQueue` does the same and is [several times as fast](super#speed): it
 /// allocates for 31 values at once. This queue is the rival that the literature compares with. If
 /// a consumer should wait for values, use a channel.
 ///

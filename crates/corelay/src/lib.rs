@@ -116,7 +116,7 @@ pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value in the way that [`Trust`] does.
 pub use corelay_locks as locks;
 /// Structures to share: plain lists, maps and queues to be put behind a [`Trust`] or a lock, a hash map
-/// split over trustees, rivals without locks, and a pool of nodes.
+/// split over trustees, rivals with many locks and without any, and a pool of nodes.
 ///
 /// ```
 /// use corelay::{Trustees, structures::sharded::ShardedMap};

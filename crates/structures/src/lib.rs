@@ -2,6 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`fine`] | the literature's structures with a lock for each node, bucket or end |
 //! | [`lockfree`] | a queue, a stack and a sorted list without locks |
 //! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
 //! | [`seq`] | plain structures, to be put behind a trustee or a lock |
@@ -31,6 +32,7 @@
 //!
 //! The page of each module says when not to use the structure, what it guarantees and how it works.
 
+pub mod fine;
 pub mod lockfree;
 pub mod pool;
 mod reclaim;

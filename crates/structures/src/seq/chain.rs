@@ -3,7 +3,7 @@
 /// The rest of a chain: a pointer to its first node, or to none.
 ///
 /// A drop takes the nodes one after the other, so a long chain does not use up the thread's stack.
-pub(super) struct Link<T>(Option<Box<Node<T>>>);
+pub(crate) struct Link<T>(Option<Box<Node<T>>>);
 
 struct Node<T> {
     value: T,
@@ -11,20 +11,20 @@ struct Node<T> {
 }
 
 impl<T> Link<T> {
-    pub(super) const END: Self = Self(None);
+    pub(crate) const END: Self = Self(None);
 
     /// The first value.
-    pub(super) fn first(&self) -> Option<&T> {
+    pub(crate) fn first(&self) -> Option<&T> {
         self.0.as_ref().map(|node| &node.value)
     }
 
     /// The first value, to be changed.
-    pub(super) fn first_mut(&mut self) -> Option<&mut T> {
+    pub(crate) fn first_mut(&mut self) -> Option<&mut T> {
         self.0.as_mut().map(|node| &mut node.value)
     }
 
     /// The first link whose value `is_it` accepts, or else the end.
-    pub(super) fn seek(&mut self, mut is_it: impl FnMut(&T) -> bool) -> &mut Self {
+    pub(crate) fn seek(&mut self, mut is_it: impl FnMut(&T) -> bool) -> &mut Self {
         let mut link = self;
         while link.0.as_ref().is_some_and(|node| !is_it(&node.value)) {
             link = &mut link.0.as_mut().expect("has a node").next;
@@ -33,20 +33,20 @@ impl<T> Link<T> {
     }
 
     /// Puts a value in front of the others.
-    pub(super) fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) {
         let next = Self(self.0.take());
         self.0 = Some(Box::new(Node { value, next }));
     }
 
     /// Takes the first value.
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         let mut node = self.0.take()?;
         self.0 = node.next.0.take();
         Some(node.value)
     }
 
     /// Moves the nodes whose values `goes` accepts to the front of `other`.
-    pub(super) fn divide(&mut self, other: &mut Self, mut goes: impl FnMut(&T) -> bool) {
+    pub(crate) fn divide(&mut self, other: &mut Self, mut goes: impl FnMut(&T) -> bool) {
         let mut link = self;
         loop {
             link = link.seek(&mut goes);
@@ -59,8 +59,17 @@ impl<T> Link<T> {
         }
     }
 
+    /// Calls `f` on each value, from the first to the last.
+    pub(crate) fn for_each(&mut self, mut f: impl FnMut(&mut T)) {
+        let mut link = self;
+        while let Some(node) = &mut link.0 {
+            f(&mut node.value);
+            link = &mut node.next;
+        }
+    }
+
     /// Drops the values that `keep` refuses, and subtracts each from `len`.
-    pub(super) fn retain(&mut self, len: &mut usize, mut keep: impl FnMut(&mut T) -> bool) {
+    pub(crate) fn retain(&mut self, len: &mut usize, mut keep: impl FnMut(&mut T) -> bool) {
         let mut link = self;
         while let Some(value) = link.first_mut() {
             if keep(value) {
@@ -81,7 +90,7 @@ impl<T> Drop for Link<T> {
 }
 
 /// The values of a chain, from the first to the last.
-pub(super) struct Iter<'a, T>(&'a Link<T>);
+pub(crate) struct Iter<'a, T>(&'a Link<T>);
 
 impl<'a, T> Iterator for Iter<'a, T> {
     type Item = &'a T;
@@ -109,7 +118,7 @@ impl<T> Clone for Iter<'_, T> {
 }
 
 /// The values of a chain, from the first to the last, taken out of it.
-pub(super) struct IntoIter<T>(Link<T>);
+pub(crate) struct IntoIter<T>(Link<T>);
 
 impl<T> Iterator for IntoIter<T> {
     type Item = T;

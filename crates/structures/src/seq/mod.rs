@@ -57,7 +57,7 @@
 
 #![forbid(unsafe_code)]
 
-mod chain;
+pub(crate) mod chain;
 pub mod chained_map;
 pub mod search_tree;
 pub mod skip_list;

@@ -1,5 +1,6 @@
 //! The pool on hardware: what each call promises, and many threads at once.
 
+use crate::Random;
 use corelay_structures::pool::{Pool, Pooled, Session};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -297,18 +298,6 @@ impl Drop for Canary {
     }
 }
 
-/// xorshift64, Marsaglia 2003.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-}
-
 /// Three producers, three consumers, and two threads that pass nodes on. Sessions come and go, and
 /// the pool ends while nodes are out.
 #[test]
@@ -322,7 +311,7 @@ fn nodes_of_many_threads() {
             for thread in 0..3 {
                 let (pool, give) = (pool.clone(), give.clone());
                 s.spawn(move || {
-                    let mut random = Random(1 + (round * 10 + thread) as u64);
+                    let mut random = Random::new(1 + (round * 10 + thread) as u64);
                     let mut session = pool.session();
                     let mut kept = Vec::new();
                     for _ in 0..2_000 {
@@ -343,7 +332,7 @@ fn nodes_of_many_threads() {
             for thread in 0..3 {
                 let (pool, given, basket) = (&pool, std::sync::Arc::clone(&given), &basket);
                 s.spawn(move || {
-                    let mut random = Random(100 + (round * 10 + thread) as u64);
+                    let mut random = Random::new(100 + (round * 10 + thread) as u64);
                     let mut session = pool.session();
                     loop {
                         let next = given.lock().unwrap().recv();
@@ -366,7 +355,7 @@ fn nodes_of_many_threads() {
             for thread in 0..2 {
                 let (pool, basket) = (&pool, &basket);
                 s.spawn(move || {
-                    let mut random = Random(200 + (round * 10 + thread) as u64);
+                    let mut random = Random::new(200 + (round * 10 + thread) as u64);
                     for _ in 0..500 {
                         let session = pool.session();
                         let node = session.alloc(Canary::new(random.below(usize::MAX)));

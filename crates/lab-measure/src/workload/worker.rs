@@ -6,7 +6,7 @@
 //!
 //! A worker is written once and runs by every method. One whose calls wait has one request at a
 //! time ([`Client::call_each`]); one whose answers come later has as many in flight as the worker
-//! asks for ([`issue_each`]).
+//! asks for (`issue_each`).
 
 use crate::workload::operation::Workload;
 use crate::workload::random::Client;

@@ -171,7 +171,7 @@ impl<'a> Builder<'a> {
     /// * keeps no reference to a thread-local over a wait. A compiler may keep one by itself, in a
     ///   function that waits and reads a thread-local, or inlines a function that does. Put such
     ///   reads into functions marked `#[inline(never)]` that do not wait. In corelay these are:
-    ///   sections of RLU, TL2 and oplogs, and the locks that block a thread;
+    ///   sections of RLU, TL2 and oplogs, and the locks of `corelay-locks`;
     /// * asks trustees of corelay by `Trust::apply` alone. It may be inlined, except where the fibre
     ///   cannot be suspended, such as inside a section. Their other calls look up this thread's
     ///   client where they are inlined.

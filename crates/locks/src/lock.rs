@@ -172,7 +172,7 @@ impl<A: Algorithm, T> Exclusive for Lock<A, T> {
 
     #[inline]
     #[track_caller]
-    fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+    fn exclusively<R: Send>(&self, f: impl FnOnce(&mut T) -> R + Send) -> R {
         let acquisition = A::Acquisition::default();
         // SAFETY: the acquisition is fresh, and the hold is dropped below, before the acquisition
         // is.

@@ -21,7 +21,7 @@ pub trait Exclusive: sealed::Sealed {
     /// Runs `f` with the lock held; releases the lock when `f` returns or panics. In a place where
     /// nothing may wait, panics instead of waiting.
     #[doc(hidden)]
-    fn exclusively<R>(&self, f: impl FnOnce(&mut Self::Value) -> R) -> R;
+    fn exclusively<R: Send>(&self, f: impl FnOnce(&mut Self::Value) -> R + Send) -> R;
 }
 
 pub(crate) mod sealed {

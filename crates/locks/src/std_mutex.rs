@@ -83,7 +83,7 @@ impl<T> Exclusive for StdMutex<T> {
 
     #[inline]
     #[track_caller]
-    fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+    fn exclusively<R: Send>(&self, f: impl FnOnce(&mut T) -> R + Send) -> R {
         f(&mut self.lock())
     }
 }

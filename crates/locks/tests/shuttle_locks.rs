@@ -100,3 +100,54 @@ fn two_locks_nested<L: Lock<(bool, u64)> + 'static>() {
         assert_eq!(inner.session().apply(|value| value.1), THREADS * TIMES);
     });
 }
+
+/// Guards of the adaptive lock, and closures beside them.
+mod adaptive {
+    use super::*;
+    use corelay_locks::Adaptive;
+
+    tests_of!(closures Adaptive { six_threads: (bool, u64) });
+
+    /// Each thread adds `TIMES`; `by_guard` says of a thread and a round whether it does so by a guard.
+    fn adding(by_guard: fn(u64, u64) -> bool) {
+        schedules::model(SCHEDULES, move || {
+            let lock = Arc::new(Adaptive::new((false, 0)));
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let lock = Arc::clone(&lock);
+                    thread::spawn(move || {
+                        let step = |round| {
+                            if by_guard(thread, round) {
+                                add(&mut lock.lock().unwrap())
+                            } else {
+                                lock.apply(add)
+                            }
+                        };
+                        (0..TIMES).map(step).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            let mut seen: Vec<u64> = threads
+                .into_iter()
+                .flat_map(|t| t.join().unwrap())
+                .collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(1..=THREADS * TIMES));
+        });
+    }
+
+    #[test]
+    fn guards() {
+        adding(|_, _| true);
+    }
+
+    #[test]
+    fn threads_with_guards_beside_threads_with_closures() {
+        adding(|thread, _| thread % 2 == 0);
+    }
+
+    #[test]
+    fn guards_and_closures_in_turn() {
+        adding(|thread, round| (thread + round) % 2 == 0);
+    }
+}

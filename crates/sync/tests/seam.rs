@@ -259,7 +259,9 @@ fn a_waiting_thread_polls_its_sources() {
         arrived: Arc::clone(&arrived),
         token: Token::new(),
     });
-    let _registration = register(&source);
+    assert!(!wait::has_sources());
+    let registration = register(&source);
+    assert!(wait::has_sources());
     let sleeper = wait::Sleeper::current();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -268,6 +270,8 @@ fn a_waiting_thread_polls_its_sources() {
     });
     wait::wait(&source.token);
     thread.join().unwrap();
+    drop(registration);
+    assert!(!wait::has_sources());
 }
 
 /// The poll drops the source's last owner, so that its destructor runs inside a wait.

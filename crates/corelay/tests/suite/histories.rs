@@ -5,7 +5,7 @@
 
 use crate::promise;
 use corelay::locks::{
-    CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
+    Adaptive, CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
 };
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
@@ -50,7 +50,39 @@ ways! {
     cc_synch: (), |(), value| CcSynch::new(value);
     dsm_synch: (), |(), value| DsmSynch::new(value);
     flat_combining: (), |(), value| FlatCombining::new(value);
+    adaptive: (), |(), value| Adaptive::new(value);
+    adaptive_guards: (), |(), value| Guards(Adaptive::new(value));
     dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
+}
+
+/// An adaptive lock whose callers use guards and closures in turn.
+struct Guards<T>(Adaptive<T>);
+
+struct GuardsSession<'a, T>(&'a Adaptive<T>, u32);
+
+impl<T> Shared for Guards<T> {
+    type Value = T;
+    type Session<'a>
+        = GuardsSession<'a, T>
+    where
+        T: 'a;
+
+    fn session(&self) -> GuardsSession<'_, T> {
+        GuardsSession(&self.0, 0)
+    }
+}
+
+impl<T> Session for GuardsSession<'_, T> {
+    type Value = T;
+
+    fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
+        self.1 += 1;
+        if self.1.is_multiple_of(2) {
+            self.0.apply(f)
+        } else {
+            f(&mut self.0.lock().expect("nobody panics"))
+        }
+    }
 }
 
 /// Members of flat teams make the calls, and serve them.

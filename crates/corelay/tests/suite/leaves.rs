@@ -2,7 +2,7 @@
 //! know each other only here, where both meet.
 
 use corelay::locks::{
-    CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
+    Adaptive, CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
 };
 use corelay::{Session, Shared, Trustees};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,5 +87,6 @@ fn promise_07_waiting_for_a_lock_is_refused() {
     refused_by(CcSynch::new(0));
     refused_by(DsmSynch::new(0));
     refused_by(FlatCombining::new(0));
+    refused_by(Adaptive::new(0));
     drop(alive);
 }

@@ -4,6 +4,7 @@
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
 mod aborts;
+mod adaptive;
 mod combining;
 mod fibres;
 mod histories;

@@ -42,7 +42,7 @@ impl Request {
 
 /// A closure for a value, and later its result.
 #[repr(C)]
-pub(super) struct Operation<'a, T, F, R> {
+pub(crate) struct Operation<'a, T: ?Sized, F, R> {
     /// First, so that the address of the operation is that of its header.
     header: Header,
     value: &'a UnsafeCell<T>,
@@ -55,9 +55,9 @@ enum Body<F, R> {
     Outcome(thread::Result<R>),
 }
 
-impl<'a, T, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, R> {
+impl<'a, T: ?Sized, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, R> {
     #[inline]
-    pub(super) fn new(value: &'a UnsafeCell<T>, closure: F) -> Self {
+    pub(crate) fn new(value: &'a UnsafeCell<T>, closure: F) -> Self {
         Self {
             header: Header { run: Self::run },
             value,
@@ -67,7 +67,7 @@ impl<'a, T, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, R> {
 
     /// The address, valid until the operation moves or ends.
     #[inline]
-    pub(super) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> Request {
         Request(NonNull::from(self).cast())
     }
 
@@ -106,7 +106,7 @@ impl<'a, T, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, R> {
     /// # Panics
     /// If the operation has not been run.
     #[inline]
-    pub(super) fn into_result(self) -> R {
+    pub(crate) fn into_result(self) -> R {
         // Not `into_inner`, which loom does not watch.
         match self.replace(Body::Running) {
             Body::Outcome(Ok(result)) => result,

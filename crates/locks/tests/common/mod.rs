@@ -2,6 +2,7 @@
 
 use corelay_sync::Shared;
 use corelay_sync::wait::NoSwitch;
+use std::sync::PoisonError;
 
 /// A lock that the test bodies can make.
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -81,6 +82,18 @@ make!(CcSynch);
 make!(DsmSynch);
 make!(FlatCombining);
 
+impl<T: Send> Lock<T> for corelay_locks::Adaptive<T> {
+    fn make(value: T) -> Self {
+        Self::new(value)
+    }
+    fn unmake(self) -> T {
+        self.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn value_mut(&mut self) -> &mut T {
+        self.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Makes a module for each lock, with one `#[test]` for each body; `body: Value` names a function
 /// `fn body<L: Lock<Value>>()` beside the call.
 #[allow(unused_macros, reason = "not every test file needs it")]
@@ -88,6 +101,7 @@ macro_rules! for_all_locks {
     ($bodies:tt) => {
         for_waiting_locks!($bodies);
         for_combining_locks!($bodies);
+        tests_of!(adaptive Adaptive $bodies);
     };
 }
 #[allow(unused_imports, reason = "not every test file needs it")]

@@ -22,6 +22,19 @@ for_combining_locks!({
     a_late_destructor_sleeps_until_served: u64,
 });
 
+mod adaptive {
+    use super::*;
+
+    tests_of!(closures Adaptive {
+        apply_inside_apply_is_refused: u64,
+        a_panic_on_another_thread_reaches_its_caller: u64,
+        a_panic_meets_a_combiner_that_unwinds: u64,
+        a_payload_may_apply_and_panic_when_dropped: u64,
+        a_value_may_not_apply_when_dropped_inside: OnDrop,
+        a_late_destructor_sleeps_until_served: u64,
+    });
+}
+
 /// For how long a closure holds a lock, so that others come to wait for it.
 const MOMENT: Duration = Duration::from_millis(1);
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod adaptive;
 mod combining;
 mod locks;
 mod stress;

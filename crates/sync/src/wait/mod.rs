@@ -39,6 +39,6 @@ pub use context::{
 pub use local::{scheduler, set_scheduler};
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
-pub use source::{Registration, Source, poll_sources, register};
+pub use source::{Registration, Source, has_sources, poll_sources, register};
 pub use suspend::{CoroutineState, Errand, Here, Stop, SuspensionPoint, Yielder, here};
 pub use token::Token;

@@ -44,6 +44,13 @@ impl Drop for Registration {
     }
 }
 
+/// Whether this thread has sources, so that its waits may run callbacks.
+pub fn has_sources() -> bool {
+    SOURCES
+        .try_with(|sources| !sources.borrow().is_empty())
+        .unwrap_or(false)
+}
+
 /// Polls every source of this thread once. Returns whether more will arrive. Schedulers call it
 /// when they are idle, and now and then when they are not.
 pub fn poll_sources() -> bool {

@@ -1,0 +1,221 @@
+//! How a thread or a fibre waits for the lock.
+//!
+//! ```text
+//!  spin ─────────> publish a closure ───> yield ───> sleep
+//!  1–2 µs                                64 ×        until run, or woken
+//! ```
+//! A spinning thread looks at the lock only, with growing pauses: while it pauses, the holder may
+//! enter again and again without a transfer. So a closure is published only if the lock has been held
+//! at each look. Then its thread looks at both, whichever ends the wait first, and yields in between.
+//!
+//! **Oversubscription.** If the holder has been preempted, or there are more threads than CPUs,
+//! spinning is in vain. Each spin in vain halves the next one, down to one look, whoever makes it; a
+//! spin that succeeds restores the length.
+//!
+//! **Waits below callbacks.** A thread that waits polls its sources, and these run callbacks, one of
+//! which may wait for the same lock. A scheduler runs callbacks between its fibres, too. The waiter
+//! below cannot go on before the callback has ended, even if it has been woken or granted the lock. So
+//! a callback does not join the queue behind it, but has an empty closure run: all closures are run
+//! whenever the lock is left. And a waiter that may lie below a callback is not granted the lock.
+
+use super::owner;
+use super::record::Record;
+use super::sleeper::{Chosen, Sleeper};
+use super::word::{APPLIES, Word};
+use crate::combining::{Operation, Request};
+use corelay_sync::Backoff;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::wait::{Call, NoSwitch, Token, has_context, has_sources, is_on_thread, wait_in};
+
+/// The pauses before the first look. On the reference machine a pause takes 10 to 20 ns, so they take
+/// about as long as the transfer of a line that a look costs the holder.
+const PAUSES: u32 = 8;
+
+/// Rounds of pauses of a spin, each twice as long as the one before: 8, 16, 32 and 64 pauses.
+const ROUNDS: u8 = 4;
+
+/// The times that a thread yields before it sleeps. If nothing else runs on its CPU, they take about
+/// as long as sleeping and being woken.
+const YIELDS: u32 = if MODEL { 0 } else { 64 };
+
+/// The end of a wait in which a thread stays awake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awake {
+    /// It has entered.
+    Entered,
+    /// It need not enter.
+    Done,
+    /// It has looked often enough, and shall sleep.
+    Spent,
+}
+
+impl Word {
+    /// Has `request` run, here or on another thread, and returns when it has been.
+    ///
+    /// # Panics
+    /// If the running code may not wait, or holds the lock.
+    ///
+    /// # Safety
+    /// The request's operation stays where it is until this returns, and nobody has run it. It does
+    /// not unwind.
+    pub(super) unsafe fn apply(&self, request: Request, call: Call) {
+        self.refuse(owner::current(), call);
+        if self.spin(APPLIES) {
+            // SAFETY: this thread has entered, so no other request runs; nobody has run this one (the
+            // caller's duty).
+            unsafe { request.run() };
+            // SAFETY: this thread has entered.
+            unsafe { self.release() };
+            return;
+        }
+        let record = Record::new(request);
+        // SAFETY: the record is fresh, and stays until the end of this function, which waits until it
+        // is done. If this thread sleeps, it does so until the token has been set.
+        unsafe { record.publish(&self.published) };
+        match self.linger(APPLIES, yields(), || record.is_done()) {
+            // SAFETY: this thread has entered. The record is done, or is in the list: whoever takes a
+            // record runs it before leaving.
+            Awake::Entered => unsafe { self.serve() },
+            Awake::Done => {}
+            Awake::Spent => self.sleep_until_done(&record, call),
+        }
+        debug_assert!(record.is_done());
+    }
+
+    #[cold]
+    fn sleep_until_done(&self, record: &Record, call: Call) {
+        let token = Token::new();
+        if !record.sleep_on(&token) {
+            return;
+        }
+        if self.sleeps(APPLIES) {
+            // SAFETY: this thread has entered; as in `apply`. The record's token is set in here, if
+            // no other thread is about to.
+            unsafe { self.serve() };
+        }
+        // No cancellation ends it, for the holder uses this frame.
+        let _ = wait_in(call, &token);
+    }
+
+    /// Enters for a guard of `owner`. A fibre that is cancelled meanwhile unwinds.
+    ///
+    /// # Panics
+    /// If the running code may not wait, or holds the lock.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter(&self, owner: usize, call: Call) {
+        self.refuse(owner, call);
+        // Looked up before the wait, after which a fibre may be on another thread.
+        let is_callback = is_on_thread();
+        let yields = yields();
+        let may_be_granted = !has_context() && !has_sources();
+        let mut losses = 0;
+        loop {
+            if self.spin(owner) || self.linger(owner, yields, || false) == Awake::Entered {
+                return;
+            }
+            if is_callback {
+                self.await_leave(call);
+                continue;
+            }
+            let sleeper = Sleeper::new(losses);
+            self.enqueue(sleeper.clone());
+            if self.sleeps(owner) {
+                // If it has been woken as well, its leaving the lock wakes the next.
+                sleeper.leave();
+                return;
+            }
+            match (wait_in(call, &sleeper.token), sleeper.leave()) {
+                (Err(cancelled), chosen) => {
+                    debug_assert_ne!(chosen, Chosen::Granted, "a fibre is only woken");
+                    // Another sleeper needs the wake-up.
+                    if chosen == Chosen::Woken && self.sleeps(APPLIES) {
+                        // SAFETY: this thread has entered.
+                        unsafe { self.serve() };
+                    }
+                    cancelled.unwind();
+                }
+                (Ok(()), Chosen::Granted) => {
+                    self.is_granted_to(owner);
+                    return;
+                }
+                (Ok(()), _) => losses += u32::from(may_be_granted),
+            }
+        }
+    }
+
+    /// Waits until the lock is left, or is free.
+    fn await_leave(&self, call: Call) {
+        let nothing = UnsafeCell::new(());
+        let operation = Operation::new(&nothing, |()| ());
+        // SAFETY: the operation is a local that stays here, and nobody has run it.
+        unsafe { self.apply(operation.request(), call) };
+    }
+
+    /// Panics if the running code may not wait, or if `owner`, which runs here, has a guard.
+    fn refuse(&self, owner: usize, call: Call) {
+        NoSwitch::refuse_at(call);
+        if self.is_held_by(owner) {
+            refuse_nested(call);
+        }
+    }
+
+    /// Looks at the lock for a while, with growing pauses. Returns true if it has entered.
+    fn spin(&self, owner: usize) -> bool {
+        if MODEL || Backoff::new().is_yielding() {
+            // On one CPU nobody leaves the lock meanwhile.
+            return false;
+        }
+        // Relaxed, here as below: a hint.
+        let futile = self.futile.load(Ordering::Relaxed);
+        for round in 0..ROUNDS - futile {
+            for _ in 0..PAUSES << round {
+                hint::spin_loop();
+            }
+            if self.look_and_enter(owner) {
+                if futile > 0 {
+                    self.futile.store(0, Ordering::Relaxed);
+                }
+                return true;
+            }
+        }
+        if futile < ROUNDS - 1 {
+            self.futile.store(futile + 1, Ordering::Relaxed);
+        }
+        false
+    }
+
+    /// Looks at the lock, and whether the wait `is_done`, for as long as it would take to sleep and to
+    /// be woken. Yields `yields` times in between.
+    fn linger(&self, owner: usize, mut yields: u32, is_done: impl Fn() -> bool) -> Awake {
+        loop {
+            if is_done() {
+                return Awake::Done;
+            }
+            if self.look_and_enter(owner) {
+                return Awake::Entered;
+            }
+            if yields == 0 {
+                return Awake::Spent;
+            }
+            yields -= 1;
+            thread::yield_now();
+        }
+    }
+}
+
+/// The times that the running code yields before it sleeps: a fibre lets others run by sleeping.
+fn yields() -> u32 {
+    if has_context() { 0 } else { YIELDS }
+}
+
+#[cold]
+fn refuse_nested(call: Call) -> ! {
+    panic!(
+        "corelay: {} at {}, while this thread or fibre has a guard of that lock: drop it before, or \
+         use the guard",
+        call.name, call.at
+    )
+}

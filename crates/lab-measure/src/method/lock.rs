@@ -5,7 +5,7 @@ use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_locks::{
-    CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
+    Adaptive, CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
 };
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
@@ -53,6 +53,10 @@ pub(crate) const fn cc_synch<W: Workload>() -> Method<W> {
 /// The method `dsm-synch`.
 pub(crate) const fn dsm_synch<W: Workload>() -> Method<W> {
     method::<_, DsmSynch<_>>("dsm-synch", |w, p, _| Ok(Locks::boxed(w, p, DsmSynch::new)))
+}
+/// The method `adaptive`.
+pub(crate) const fn adaptive<W: Workload>() -> Method<W> {
+    method::<_, Adaptive<_>>("adaptive", |w, p, _| Ok(Locks::boxed(w, p, Adaptive::new)))
 }
 
 const fn method<W: Workload, L>(name: &'static str, build: super::Build<W>) -> Method<W>

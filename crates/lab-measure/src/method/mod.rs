@@ -123,6 +123,13 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             schedule: IfAsked(noop::waits()),
         },
         Entry {
+            method: lock::adaptive(),
+            form: Waits,
+            what: "corelay's lock for those who do not want to choose: spins, combines, and sleeps",
+            compared: Some(Style::of("c-blue", Marker::Cross, "")),
+            schedule: Usual(noop::waits()),
+        },
+        Entry {
             method: channel::one(),
             form: Waits,
             what: "an actor behind a crossbeam channel, one call at a time",

@@ -220,7 +220,7 @@ fn shows_every_default(help: &str, more: Option<&str>) {
             .unwrap_or_else(|| panic!("{flag}"));
         // The default stands before the next flag.
         let own = rest.split("\n      --").next().unwrap();
-        assert!(own.contains("[default: "), "{flag}: {own}");
+        assert!(own.contains("[default:"), "{flag}: {own}");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::method::trust::{
 };
 use crate::method::{Contender, Kind, Method, SetupLimit};
 use crate::schema::{ClientCounts, Trustee};
-use crate::workload::operation::Workload;
+use crate::workload::operation::{Aligned, Answer, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::report::TrusteeReport;
@@ -65,6 +65,22 @@ pub const fn adaptive<W: Workload>() -> Method<W> {
     })
 }
 
+/// The method `flat-apply`: each member waits for each answer, and serves meanwhile. For checks only.
+pub(crate) const fn waiting<W: Workload>() -> Method<W> {
+    let method = method("flat-apply", |w, p, setup_limit| {
+        let what = (Policy::Adaptive, Pattern::Uniform);
+        let flat = Flat::start(w, p, setup_limit, what, false)?;
+        Ok(Box::new(Flat {
+            waits: true,
+            ..flat
+        }))
+    });
+    Method {
+        window: 1,
+        ..method
+    }
+}
+
 /// A method called `name` that runs in a flat team.
 pub const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
     Method {
@@ -105,6 +121,8 @@ pub fn observed<W: Workload>(
 struct Flat<W: Workload> {
     workload: W,
     pattern: Pattern,
+    /// Whether a member waits for each answer.
+    waits: bool,
     // Handles are dropped before their trustees.
     variables: Variables<W>,
     /// For each member the variables that it uses; empty if all members use all variables.
@@ -153,6 +171,7 @@ impl<W: Workload> Flat<W> {
         Ok(Self {
             workload,
             pattern,
+            waits: false,
             variables,
             chosen,
             team: Some(team),
@@ -173,6 +192,11 @@ impl<W: Workload> Flat<W> {
     /// Runs the client of a member by the pattern; returns the number of operations.
     fn ask(&self, member: usize, client: Client) -> u64 {
         let (workload, all) = (self.workload, &self.variables);
+        if self.waits {
+            return client.call_each(workload, |var, operation| {
+                all[var].apply(Aligned::request(operation)).number()
+            });
+        }
         match self.chosen.get(member) {
             Some(chosen) => asynchronous(workload, chosen, client.among(chosen.len())),
             None if self.pattern.has_pauses() => asynchronous_with(workload, all, client, pause()),

@@ -26,11 +26,16 @@ fn has_begun(folder: &Path) -> Option<()> {
 /// Starts the program, interrupts it when it has had half a second to measure, and
 /// returns its exit code.
 fn interrupted(args: &[&str], folder: &Path) -> Option<i32> {
+    interrupted_after(args, |_| has_begun(folder))
+}
+
+/// Does the same as [`interrupted`]; `has_begun` says when the program hears Ctrl-C.
+fn interrupted_after(args: &[&str], has_begun: impl Fn(&Child) -> Option<()>) -> Option<i32> {
     let state = tempfile::tempdir().unwrap();
     let mut command = program::command(state.path());
     command.args(args);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let begun = within_a_minute(|| has_begun(folder));
+    let begun = within_a_minute(|| has_begun(&child));
     std::thread::sleep(Duration::from_millis(500));
     if begun.is_some() {
         let kill = Command::new("kill")
@@ -112,4 +117,18 @@ fn compare_still_writes_its_report() {
     assert!(says_so(&results), "{:?}", results.machine.unavailable);
     assert!(read(&folder.path().join("index.html")).contains("</html>"));
     assert_eq!(has_begun(folder.path()), None, "a temporary file is left");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_check_ends_after_the_history_at_hand() {
+    // The threads that record come after the one that hears Ctrl-C.
+    let has_threads = |child: &Child| {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+        (threads.count() >= 4).then_some(())
+    };
+    // So many histories take minutes.
+    let flags = "lab check --structure queue --method mutex --threads 2 --histories 1000000";
+    let args: Vec<&str> = flags.split(' ').collect();
+    assert_eq!(interrupted_after(&args, has_threads), Some(130));
 }

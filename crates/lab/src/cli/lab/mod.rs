@@ -1,6 +1,7 @@
-//! `corelay lab`: the course in scalability and its handout, and two effects that are shown rather
-//! than measured.
+//! `corelay lab`: the course in scalability and its handout, two effects that are shown rather than
+//! measured, and a check of all structures.
 
+mod check;
 mod greedy;
 mod hash;
 mod list;
@@ -51,7 +52,11 @@ const STEPS: &[Step] = &[
 ];
 
 /// The commands beside the course: the name of each, and what it shows.
-const EXTRA: [(&str, &str); 2] = [
+const EXTRA: [(&str, &str); 3] = [
+    (
+        "check",
+        "whether each structure, shared by each method, is linearizable",
+    ),
     (
         "greedy",
         "which members of a flat team starve while one asks only itself",
@@ -91,6 +96,7 @@ enum Command {
     Why(why::Args),
     Timeline(timeline::Args),
     Hash(hash::Args),
+    Check(check::Args),
     Greedy(greedy::Args),
     Order(order::Args),
 }
@@ -131,6 +137,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         Command::Why(args) => why::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Hash(args) => hash::run(args),
+        Command::Check(args) => check::run(&args),
         Command::Greedy(args) => greedy::run(args),
         Command::Order(args) => order::run(args),
     }

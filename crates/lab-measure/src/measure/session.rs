@@ -133,7 +133,8 @@ impl<W: WorkloadInfo> Session<W> {
         notes.extend(point.adjust(&method));
         point.window = method.window_at(&point);
         let contender = Arc::from(method.build(self.workload, &point, setup_limit)?);
-        let draw = Distribution::new(point.choice, point.vars, point.seed);
+        let choices = self.workload.choices(point.vars);
+        let draw = Distribution::new(point.choice, choices, point.seed);
         let (taken, failure) = (Vec::new(), None);
         self.entries.push(Measured {
             method: method.name(),

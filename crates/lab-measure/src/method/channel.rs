@@ -178,14 +178,15 @@ impl<W: Workload> Contender for Actor<W> {
                 None => answers.try_iter().for_each(|answer| keep(answer.number())),
             });
         }
-        let mut next = client.operations(self.workload);
+        let mut next = client.requests(self.workload);
         // Sending 64 requests and then receiving 64 answers takes a third of the time that keeping
         // 64 outstanding one by one takes (on the reference machine), as the lines of both sides
         // then move once per batch.
         let (mut done, mut sum) = (0u64, 0u64);
         loop {
             for _ in 0..self.outstanding {
-                ask(client.choose(), next());
+                let (var, operation) = next(client.choose());
+                ask(var, operation);
             }
             for _ in 0..self.outstanding {
                 sum = sum.wrapping_add(answer().number());

@@ -218,6 +218,14 @@ impl<W> Method<W> {
         }
     }
 
+    /// The same method with `bytes` more for each variable, which its object keeps elsewhere.
+    pub fn with_heap(self, bytes: u64) -> Self
+    where
+        W: Copy,
+    {
+        self.taking(self.bytes_per_var.saturating_add(bytes))
+    }
+
     /// The same method, but set up by `build`: measured differently, or doing something else.
     pub const fn built_by(self, build: Build<W>) -> Self
     where

@@ -51,18 +51,18 @@ impl<W: Workload> Contender for Noop<W> {
     }
 
     fn client(&self, client: Client) -> u64 {
-        let mut next = client.operations(self.workload);
+        let mut next = client.requests(self.workload);
         let done = if self.calls_back {
             client.issue(
-                |var, ticket| {
-                    std::hint::black_box((var, next()));
+                |choice, ticket| {
+                    std::hint::black_box(next(choice));
                     ticket.answered();
                 },
                 || {},
                 || {},
             )
         } else {
-            client.drive(|var| std::hint::black_box((var, next())).0 as u64)
+            client.drive(|choice| std::hint::black_box(next(choice)).0 as u64)
         };
         // Relaxed: read after the clients have been joined.
         self.done.fetch_add(done, Ordering::Relaxed);

@@ -133,10 +133,11 @@ async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W
     if let Some(worker) = workload.worker(&client) {
         return work::<W>(worker, requests).await;
     }
-    let mut next = client.operations(workload);
+    let mut next = client.requests(workload);
     let (mut done, mut sum) = (0, 0u64);
     loop {
-        let answer = ask(&requests, next(), client.choose()).await;
+        let (var, operation) = next(client.choose());
+        let answer = ask(&requests, operation, var).await;
         sum = sum.wrapping_add(answer.number());
         done += 1;
         if client.stopped() {
@@ -211,7 +212,7 @@ async fn generate<W: Workload>(
     window: usize,
     tallies: Tallies,
 ) -> u64 {
-    let mut next = client.operations(workload);
+    let mut next = client.requests(workload);
     let flights = Arc::new(Flights {
         operations: AtomicUsize::new(0),
         tally: Mutex::default(),
@@ -225,7 +226,7 @@ async fn generate<W: Workload>(
         }
         match generator.look() {
             Look::Due(due) => {
-                let (operation, var) = (next(), client.choose());
+                let (var, operation) = next(client.choose());
                 let Some(requests) = requests.clone() else {
                     std::hint::black_box((operation, var));
                     generator.answered(due);

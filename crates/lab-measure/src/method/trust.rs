@@ -173,8 +173,7 @@ impl<W: Workload> Contender for Delegated<W> {
 
     fn client(&self, client: Client) -> u64 {
         let variables = &*self.variables;
-        let mut operations = client.operations(self.workload);
-        let mut next = || Aligned::request(operations());
+        let mut next = client.requests(self.workload);
         match self.call {
             Call::Apply => client.call_each(self.workload, |var, operation| {
                 variables[var].apply(Aligned::request(operation)).number()
@@ -182,9 +181,10 @@ impl<W: Workload> Contender for Delegated<W> {
             Call::Then | Call::Observed => asynchronous(self.workload, variables, client),
             Call::SingleRequest => {
                 ANSWERED.set((0, 0));
-                client.drive(|var| {
+                client.drive(|choice| {
+                    let (var, operation) = next(choice);
                     let before = ANSWERED.get().0;
-                    variables[var].apply_then(next(), answered);
+                    variables[var].apply_then(Aligned::request(operation), answered);
                     while ANSWERED.get().0 == before {
                         corelay::poll();
                     }
@@ -197,8 +197,9 @@ impl<W: Workload> Contender for Delegated<W> {
                 }
                 let mut futures: Box<[_]> = repeat_with(|| None).take(in_flight).collect();
                 let mut oldest = 0;
-                let asked = client.drive(|var| {
-                    let asked = Some(variables[var].apply_async(next()));
+                let asked = client.drive(|choice| {
+                    let (var, operation) = next(choice);
+                    let asked = Some(variables[var].apply_async(Aligned::request(operation)));
                     let answered = std::mem::replace(&mut futures[oldest], asked);
                     oldest += 1;
                     if oldest == futures.len() {
@@ -216,9 +217,10 @@ impl<W: Workload> Contender for Delegated<W> {
                 if let Some(mut worker) = self.workload.worker(&client) {
                     return post_each(&mut *worker, variables);
                 }
-                let asked = client.drive(|var| {
-                    let operation = next();
-                    variables[var].post(move |line| _ = operation(line));
+                let asked = client.drive(|choice| {
+                    let (var, operation) = next(choice);
+                    let request = Aligned::request(operation);
+                    variables[var].post(move |line| _ = request(line));
                     0
                 });
                 settle();
@@ -317,24 +319,25 @@ pub(super) fn asynchronous_with<W: Workload>(
             None => corelay::poll(),
         });
     }
-    let mut operations = client.operations(workload);
-    let mut next = || Aligned::request(operations());
+    let mut next = client.requests(workload);
     if client.has_schedule() {
         return client.issue(
-            |var, ticket| {
+            |choice, ticket| {
+                let (var, operation) = next(choice);
                 let then = move |answer: AnswerOf<W>| {
                     std::hint::black_box(answer.number());
                     ticket.answered();
                 };
-                variables[var].apply_then(next(), then);
+                variables[var].apply_then(Aligned::request(operation), then);
             },
             corelay::poll,
             settle,
         );
     }
     counting(|| {
-        let asked = client.drive(|var| {
-            variables[var].apply_then(next(), answered);
+        let asked = client.drive(|choice| {
+            let (var, operation) = next(choice);
+            variables[var].apply_then(Aligned::request(operation), answered);
             after();
             0
         });

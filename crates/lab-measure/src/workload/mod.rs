@@ -13,6 +13,7 @@
 //! | [`latency`] | fetch-add on a schedule: how long an answer takes under load |
 //! | [`schedule`] | the moments at which operations arrive |
 //! | [`worker`] | clients that use their answers |
+//! | [`structure`] | lists, maps, queues, a heap and a cache |
 //! | [`random`] | the choice of variables, by one cheap generator for every rival |
 //! | [`zipf`] | Zipf's law in O(1), exactly |
 
@@ -27,5 +28,6 @@ pub mod raytrace;
 pub mod root;
 pub mod schedule;
 pub mod slow;
+pub mod structure;
 pub mod worker;
 pub mod zipf;

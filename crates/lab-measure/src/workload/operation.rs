@@ -43,6 +43,25 @@ pub trait Workload: Copy + Send + Sync + 'static {
     /// The operations of one client, in sequence; they may draw from `random`.
     fn operations(self, random: Random) -> impl FnMut() -> Self::Operation + Send + 'static;
 
+    /// The number of choices that clients draw from, if there are `vars` variables; at least 1. The
+    /// distribution of a point is that of the choices.
+    fn choices(self, vars: u64) -> u64 {
+        vars
+    }
+
+    /// The requests of one client, in sequence: a closure from a choice, one of `choices`, to the
+    /// variable and the operation that belong to it.
+    #[inline(always)]
+    fn requests(
+        self,
+        choices: u64,
+        random: Random,
+    ) -> impl FnMut(usize) -> (usize, Self::Operation) + Send + 'static {
+        let _ = choices;
+        let mut next = self.operations(random);
+        move |choice| (choice, next())
+    }
+
     /// The worker that `client` is, if the clients of this workload use their answers. Such a
     /// client ends by itself.
     fn worker(self, client: &Client) -> AnyWorker<Self::Operation> {
@@ -99,6 +118,11 @@ pub trait WorkloadInfo: Copy + Send + Sync + 'static {
     /// Whether objects know how many operations they have seen.
     fn counts(self) -> bool;
 
+    /// The number of choices that clients draw from, if there are `vars` variables.
+    fn choices(self, vars: u64) -> u64 {
+        vars
+    }
+
     /// The picture that the clients paint, if that is their work. A sample then lasts until it is
     /// done.
     fn picture(self) -> Option<&'static Picture> {
@@ -122,6 +146,10 @@ impl<W: Workload> WorkloadInfo for W {
 
     fn counts(self) -> bool {
         Workload::counts(self)
+    }
+
+    fn choices(self, vars: u64) -> u64 {
+        Workload::choices(self, vars)
     }
 
     fn picture(self) -> Option<&'static Picture> {

@@ -79,7 +79,7 @@ pub(crate) struct Distribution {
 #[derive(Clone, Debug)]
 enum Law {
     Uniform { vars: u64 },
-    Zipf(Arc<Zipf>),
+    Zipf { zipf: Arc<Zipf>, choices: u64 },
 }
 
 impl Distribution {
@@ -91,7 +91,10 @@ impl Distribution {
         assert!(vars > 0, "a client chooses among at least one variable");
         let law = match choice {
             Choice::Uniform => Law::Uniform { vars },
-            Choice::Zipf { theta } => Law::Zipf(Arc::new(Zipf::new(vars, theta))),
+            Choice::Zipf { theta } => Law::Zipf {
+                zipf: Arc::new(Zipf::new(vars, theta)),
+                choices: vars,
+            },
         };
         Self { law, seed }
     }
@@ -128,12 +131,20 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// The number of choices that the stream draws from.
+    fn choices(&self) -> u64 {
+        match &self.law {
+            Law::Uniform { vars } => *vars,
+            Law::Zipf { choices, .. } => *choices,
+        }
+    }
+
     /// The next variable.
     #[inline]
     pub(crate) fn choose(&mut self) -> usize {
         match &self.law {
             Law::Uniform { vars } => uniform(&mut self.rng, *vars),
-            Law::Zipf(zipf) => zipf.sample(&mut self.rng) as usize,
+            Law::Zipf { zipf, .. } => zipf.sample(&mut self.rng) as usize,
         }
     }
 }
@@ -234,13 +245,14 @@ impl Client {
         })
     }
 
-    /// The operations of this client, with random numbers independent of its choices.
-    pub fn operations<W: Workload>(
+    /// The requests of this client: the variable and the operation that belong to a choice. The
+    /// operations have random numbers independent of the choices.
+    pub fn requests<W: Workload>(
         &self,
         workload: W,
-    ) -> impl FnMut() -> W::Operation + Send + 'static + use<W> {
-        let seed = self.stream.rng.clone().next_u64();
-        workload.operations(Random::new(seed))
+    ) -> impl FnMut(usize) -> (usize, W::Operation) + Send + 'static + use<W> {
+        let (seed, choices) = (self.stream.rng.clone().next_u64(), self.stream.choices());
+        workload.requests(choices, Random::new(seed))
     }
 
     /// Whether the slice is over.
@@ -271,7 +283,7 @@ impl Client {
             // A single variable needs no choosing, for any method.
             &Law::Uniform { vars: 1 } => repeat(&self.stop, || 0, op),
             &Law::Uniform { vars } => repeat(&self.stop, || uniform(&mut rng, vars), op),
-            Law::Zipf(zipf) => repeat(&self.stop, || zipf.sample(&mut rng) as usize, op),
+            Law::Zipf { zipf, .. } => repeat(&self.stop, || zipf.sample(&mut rng) as usize, op),
         }
     }
 }

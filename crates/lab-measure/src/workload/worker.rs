@@ -53,8 +53,11 @@ impl Client {
         if let Some(mut worker) = workload.worker(&self) {
             return call_each(&mut *worker, |ask| call(ask.var, ask.operation));
         }
-        let mut next = self.operations(workload);
-        self.drive(|var| call(var, next()))
+        let mut next = self.requests(workload);
+        self.drive(|choice| {
+            let (var, operation) = next(choice);
+            call(var, operation)
+        })
     }
 }
 

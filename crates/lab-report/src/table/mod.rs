@@ -17,16 +17,21 @@ pub mod ordered;
 pub mod raytrace;
 
 use crate::table::columns::columns;
-use corelay_lab_measure::schema::{Mode, Results, Run};
+use corelay_lab_measure::schema::{Mode, Results, Run, Size};
 use std::fmt::Write;
 
 /// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
-    let head = [
-        "method",
-        "threads",
-        "servers",
-        "vars",
+    // Structures have sizes and updates; other workloads have neither.
+    let has_sizes = results
+        .runs
+        .iter()
+        .any(|run| run.params.extra.size.is_some());
+    let mut head = vec!["method", "threads", "servers", "vars"];
+    if has_sizes {
+        head.extend(["size", "updates"]);
+    }
+    head.extend([
         "near Mops",
         "n",
         "far Mops",
@@ -35,8 +40,15 @@ pub fn of(results: &Results) -> String {
         "harmonic",
         "Mops/CPU",
         "result",
-    ];
-    let table = columns(head, results.runs.iter().map(row), 1);
+    ]);
+    let rows = results.runs.iter().map(|run| {
+        let mut row = row(run);
+        if has_sizes {
+            row.splice(4..4, form(run));
+        }
+        row
+    });
+    let table = columns(head, rows, 1);
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
     if let Some(rtt) = results.machine.rtt_min_ns {
@@ -138,6 +150,19 @@ fn row(run: &Run) -> Vec<String> {
         figure(run.harmonic_mean_mops),
         figure(mops_per_cpu(run)),
         if run.correct { "right" } else { "WRONG" }.to_owned(),
+    ]
+}
+
+/// Returns the size of each structure, and the share of the updates.
+fn form(run: &Run) -> [String; 2] {
+    let extra = &run.params.extra;
+    let size = match extra.size {
+        Some(Size::Keys(size)) => size.to_string(),
+        _ => String::new(),
+    };
+    [
+        size,
+        extra.updates.map_or(String::new(), |n| format!("{n} %")),
     ]
 }
 

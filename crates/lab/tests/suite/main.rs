@@ -21,4 +21,5 @@ mod page;
 mod program;
 mod raytrace;
 mod smoke;
+mod structures;
 mod trace;

@@ -161,10 +161,10 @@ fn closed_loop<W: Workload>(
             None => _ = asking.flush(),
         });
     }
-    let mut next = client.operations(workload);
+    let mut next = client.requests(workload);
     counting(|| {
-        let asked = client.drive(|var| {
-            let operation = next();
+        let asked = client.drive(|choice| {
+            let (var, operation) = next(choice);
             let run = move |object: &mut W::Object| operation.run(object).number();
             asking.issue(var, run, answered);
             0
@@ -181,11 +181,11 @@ fn on_schedule<W: Workload, C: FnOnce(u64)>(
     asking: &mut LinesClient<W, C>,
     redeem: impl Fn(Ticket) -> C,
 ) -> u64 {
-    let mut next = client.operations(workload);
+    let mut next = client.requests(workload);
     let asking = RefCell::new(asking);
     client.issue(
-        |var, ticket| {
-            let operation = next();
+        |choice, ticket| {
+            let (var, operation) = next(choice);
             let run = move |object: &mut W::Object| operation.run(object).number();
             asking.borrow_mut().issue(var, run, redeem(ticket));
         },

@@ -31,7 +31,7 @@ pub(super) struct Common {
     #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "0.1", value_parser = secs)]
     secs: f64,
 
-    /// Distribution of the chosen variables: `uniform`, or `zipf:θ` such as `zipf:0.99`
+    /// Distribution of the chosen variables, or of a structure's keys: `uniform`, or `zipf:θ` such as `zipf:0.99`
     #[arg(long, value_name = "DIST", default_value_t)]
     dist: Choice,
 

@@ -5,12 +5,17 @@ mod fibres;
 mod latency;
 mod ordered;
 mod raytrace;
+mod structure;
 mod throughput;
 
 use clap::Args as _;
 use common::{Catalogue, Listed};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::raytrace::Raytrace;
+use corelay_lab_measure::workload::structure::FEW_UPDATES;
+use corelay_lab_measure::workload::structure::seq::{
+    BinaryHeap, ChainedMap, LruCache, SearchTree, SkipList, SortedList, VecDeque,
+};
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use std::ffi::OsString;
@@ -75,6 +80,27 @@ workloads! {
     /// contenders are sampled in turn, one sample of each, until all samples are taken. So all of
     /// them meet the same modes of the machine.
     FetchAdd(throughput::Args<FetchAdd>) => throughput::run, throughput::listed::<FetchAdd>();
+    /// Throughput of a sorted linked list: look up, insert and remove keys (F2, F4)
+    List(structure::Args<SortedList<u64>>) => structure::run, structure::listed::<SortedList<u64>>();
+    /// Throughput of a sorted linked list with few updates, where a trustee loses (F5)
+    ///
+    /// Its look-ups are long, and structures with many locks do them side by side.
+    #[command(mut_arg("updates", |arg| arg.default_value(FEW_UPDATES)))]
+    LazyList(structure::Args<SortedList<u64>>) => structure::run_if_read, structure::listed::<SortedList<u64>>();
+    /// Throughput of a FIFO queue: insert at the back, remove at the front (F2, F4)
+    Queue(structure::Args<VecDeque<u64>>) => structure::run, structure::listed::<VecDeque<u64>>();
+    /// Throughput of a stack: insert and remove at the top (F2, F4)
+    Stack(structure::Args<Vec<u64>>) => structure::run, structure::listed::<Vec<u64>>();
+    /// Throughput of a hash table with chains: look up, insert and remove keys (F2, F4)
+    Hash(structure::Args<ChainedMap<u64, u64>>) => structure::run, structure::listed::<ChainedMap<u64, u64>>();
+    /// Throughput of a skip list: look up, insert and remove keys (F2, F4)
+    SkipList(structure::Args<SkipList<u64, u64>>) => structure::run, structure::listed::<SkipList<u64, u64>>();
+    /// Throughput of an unbalanced search tree: look up, insert and remove keys (F2, F4)
+    Tree(structure::Args<SearchTree<u64, u64>>) => structure::run, structure::listed::<SearchTree<u64, u64>>();
+    /// Throughput of a priority queue: insert random numbers, remove the largest
+    Heap(structure::Args<BinaryHeap<u64>>) => structure::run, structure::listed::<BinaryHeap<u64>>();
+    /// Throughput of an LRU cache: look up keys, insert keys where old ones go
+    Lru(structure::Args<LruCache<u64, u64>>) => structure::run, structure::listed::<LruCache<u64, u64>>();
     Raytrace(raytrace::Args) => raytrace::run, throughput::listed::<Raytrace>();
     Latency(latency::Args) => latency::run, latency::listed();
     Cycle(fibres::Cycle) => fibres::cycle, fibres::listed();

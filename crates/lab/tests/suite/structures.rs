@@ -1,0 +1,77 @@
+//! The structures as their users measure them: sizes, updates and shards, and bad input.
+
+use crate::program::{corelay, fine, refused};
+use corelay_lab_measure::schema::{Results, Size};
+
+const STRUCTURES: [&str; 9] = [
+    "list",
+    "lazy-list",
+    "queue",
+    "stack",
+    "hash",
+    "skip-list",
+    "tree",
+    "heap",
+    "lru",
+];
+
+#[test]
+fn each_size_share_of_updates_and_number_of_shards_is_a_run() {
+    let flags = "bench tree --method mutex,trust-then,flat-adaptive --threads 2 --size 8,100 \
+                 --updates 0,50 --vars 1,4 --dist zipf:0.99 --samples 1 --secs 0.005 --json -";
+    let args: Vec<&str> = flags.split_whitespace().collect();
+    let results: Results = serde_json::from_str(&fine(&corelay(&args))).unwrap();
+    let mut runs = results.runs.iter();
+    for size in [8, 100] {
+        for updates in [0, 50] {
+            for vars in [1, 4] {
+                for method in ["mutex", "trust-then", "flat-adaptive"] {
+                    let run = runs.next().unwrap();
+                    assert!(run.correct && run.workload == "tree", "{run:?}");
+                    assert_eq!((&*run.method, run.params.vars), (method, vars));
+                    assert_eq!(run.params.dist, "zipf:0.99");
+                    let extra = &run.params.extra;
+                    assert_eq!(extra.size, Some(Size::Keys(size)));
+                    assert_eq!(extra.updates, Some(updates));
+                }
+            }
+        }
+    }
+    assert!(runs.next().is_none());
+}
+
+#[test]
+fn the_table_has_sizes_and_updates() {
+    let flags =
+        "bench heap --method mutex --threads 2 --size 37 --updates 61 --samples 1 --secs 0.005";
+    let args: Vec<&str> = flags.split_whitespace().collect();
+    let table = fine(&corelay(&args));
+    for word in ["size", "updates", " 37 ", " 61 %"] {
+        assert!(table.contains(word), "`{word}` is missing in: {table}");
+    }
+}
+
+#[test]
+fn bad_input_gets_one_sentence_that_names_the_flag() {
+    for structure in STRUCTURES {
+        let bench = |line: &str, words: &[&str]| {
+            let args: Vec<&str> = ["bench", structure]
+                .into_iter()
+                .chain(line.split(' '))
+                .collect();
+            refused(&args, words);
+        };
+        bench("--updates 101", &["--updates", "0..=100"]);
+        bench("--updates -1", &["--updates", "`-1`"]);
+        bench("--vars 0", &["--vars", "1..="]);
+        bench("--size 0", &["--size", "1..="]);
+        bench("--size 2^40", &["--size", "1..="]);
+        bench("--method atomic", &["--method", "`atomic`", "mutex"]);
+    }
+    // As many keys as the flags take are more than the memory of any machine.
+    refused(
+        &["bench", "list", "--size", "8,2^30", "--vars", "2^32"],
+        &["--size 8 --vars 4294967296", "MiB are available"],
+    );
+    refused(&["bench", "deque"], &["`deque`", "queue", "skip-list"]);
+}

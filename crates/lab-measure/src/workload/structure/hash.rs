@@ -1,6 +1,6 @@
 //! `hash`: a hash table with chains.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::ChainedMap;
 
@@ -10,6 +10,10 @@ impl Structure for ChainedMap<u64, u64> {
 
     fn empty(size: usize) -> Self {
         Self::with_capacity(size)
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::hash()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

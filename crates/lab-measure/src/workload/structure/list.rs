@@ -1,6 +1,6 @@
 //! `list`: a sorted linked list, in which an operation passes half of the keys.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::SortedList;
 
@@ -18,6 +18,10 @@ impl Structure for SortedList<u64> {
     /// From the largest key to the smallest, each of which is then the first.
     fn arrange(keys: &mut [u64]) {
         keys.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::list()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

@@ -32,6 +32,7 @@ pub mod heap;
 pub mod list;
 pub mod lru;
 pub mod queue;
+mod rivals;
 pub mod skip_list;
 pub mod stack;
 pub mod tree;
@@ -77,6 +78,11 @@ pub trait Structure: Send + Sized + 'static {
     /// Puts the first keys, which are in random order, into the one in which they are inserted.
     fn arrange(_keys: &mut [u64]) {}
 
+    /// Structures that threads share without a lock or a trustee around them, as methods.
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        Vec::new()
+    }
+
     /// All methods, which are [`methods`]. Each implementation calls it itself, so that their code
     /// is compiled once, in this crate, and not in each crate that uses them.
     fn methods() -> Vec<Entry<SharedStructure<Self>>>;
@@ -100,7 +106,7 @@ pub trait Structure: Send + Sized + 'static {
 pub struct Ledger {
     /// Operations so far.
     operations: u64,
-    /// The number of the keys.
+    /// The number of the keys; of one client among several the difference that it made, modulo 2^64.
     keys: u64,
     /// The sum of the keys, modulo 2^64.
     sum: u64,
@@ -119,6 +125,13 @@ impl Ledger {
     pub fn went(&mut self, key: u64) {
         self.keys = self.keys.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(key);
+    }
+
+    /// Adds the ledger of another client of the same structures.
+    fn add(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.keys = self.keys.wrapping_add(other.keys);
+        self.sum = self.sum.wrapping_add(other.sum);
     }
 }
 
@@ -328,9 +341,11 @@ impl<S: Structure> Workload for SharedStructure<S> {
     }
 }
 
-/// The methods that take any workload.
+/// The methods that take any workload, and the rivals of this structure.
 fn methods<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
-    any()
+    let mut methods = any();
+    methods.extend(S::rivals());
+    methods
 }
 
 /// The number of operations, if the keys of all structures together are those of the ledger, and

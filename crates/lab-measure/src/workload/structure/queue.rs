@@ -1,6 +1,6 @@
 //! `queue`: a FIFO queue.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::VecDeque;
 
@@ -13,6 +13,10 @@ impl Structure for VecDeque<u64> {
 
     fn empty(size: usize) -> Self {
         Self::with_capacity(size)
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::queue()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

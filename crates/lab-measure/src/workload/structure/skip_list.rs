@@ -1,6 +1,6 @@
 //! `skip-list`: a skip list, a sorted map.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::SkipList;
 
@@ -11,6 +11,10 @@ impl Structure for SkipList<u64, u64> {
 
     fn empty(_: usize) -> Self {
         Self::new()
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::skip_list()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

@@ -1,6 +1,6 @@
 //! `stack`: a stack.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 
 impl Structure for Vec<u64> {
@@ -12,6 +12,10 @@ impl Structure for Vec<u64> {
 
     fn empty(size: usize) -> Self {
         Self::with_capacity(size)
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::stack()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

@@ -163,7 +163,7 @@ fn a_tree_is_not_filled_in_order() {
 }
 
 #[test]
-fn each_structure_is_right_behind_a_lock_and_on_a_trustee() {
+fn each_structure_is_right_behind_a_lock_on_a_trustee_and_beside_its_rivals() {
     fn check<S: Structure>(choice: Choice) {
         let workload = SharedStructure::<S>::new(20, 50);
         let mut rig = Rig::new(&[None; 3], &[], "test", Arc::default()).unwrap();
@@ -171,7 +171,8 @@ fn each_structure_is_right_behind_a_lock_and_on_a_trustee() {
         let methods = SharedStructure::<S>::methods();
         let shared = ["mutex", "trust-then", "async-lines"];
         let shared = shared.map(|name| named(&methods, name).unwrap().unwrap());
-        for method in shared {
+        let rivals = S::rivals().into_iter().map(|rival| rival.method);
+        for method in shared.into_iter().chain(rivals) {
             let point = Point {
                 vars: 2,
                 choice,
@@ -196,4 +197,20 @@ fn each_structure_is_right_behind_a_lock_and_on_a_trustee() {
     }
     each!(check(choice: Choice = Choice::Uniform));
     each!(check(choice: Choice = Choice::Zipf { theta: 0.99 }));
+}
+
+#[test]
+fn rivals_have_names_and_looks_of_their_own() {
+    fn check<S: Structure>() {
+        let methods = SharedStructure::<S>::methods();
+        for (i, a) in methods.iter().enumerate() {
+            for b in &methods[..i] {
+                assert_ne!(a.name(), b.name());
+                let looks = a.compared.zip(b.compared).filter(|_| a.form == b.form);
+                let alike = looks.is_some_and(|(a, b)| a.marker == b.marker && a.dash == b.dash);
+                assert!(!alike, "{} and {} look alike", a.name(), b.name());
+            }
+        }
+    }
+    each!(check());
 }

@@ -1,6 +1,6 @@
 //! `tree`: an unbalanced binary search tree, a sorted map.
 
-use super::{Ledger, SharedStructure, Structure, methods};
+use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::SearchTree;
 
@@ -11,6 +11,10 @@ impl Structure for SearchTree<u64, u64> {
 
     fn empty(_: usize) -> Self {
         Self::new()
+    }
+
+    fn rivals() -> Vec<Entry<SharedStructure<Self>>> {
+        rivals::tree()
     }
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {

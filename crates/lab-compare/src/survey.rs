@@ -20,6 +20,7 @@ use corelay_lab_measure::method::{Entry, METHODS, OnSchedule};
 use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::operation::Workload;
+use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_lab_report::output;
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,25 @@ impl Contest<FetchAdd> {
         Self {
             workload: FetchAdd,
             entries: compared(METHODS.iter().copied()),
+            vars: vars.to_vec(),
+            vars_of_fewer: vars_of_fewer.to_vec(),
+        }
+    }
+}
+
+impl<S: Structure> Contest<SharedStructure<S>> {
+    /// Returns the contest of a structure that threads share, by the usual methods and by the
+    /// structures that threads use directly.
+    pub fn of_structure(workload: SharedStructure<S>, quick: bool) -> Self {
+        let [vars, vars_of_fewer] = sweep::shards(quick);
+        let with_keys = |entry: Entry<_>| Entry {
+            method: entry.method.with_heap(workload.bytes()),
+            ..entry
+        };
+        let entries = compared(SharedStructure::methods()).into_iter();
+        Self {
+            workload,
+            entries: entries.map(with_keys).collect(),
             vars: vars.to_vec(),
             vars_of_fewer: vars_of_fewer.to_vec(),
         }

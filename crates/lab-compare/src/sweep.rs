@@ -6,6 +6,8 @@
 //! | more | all CPUs | the same |
 //! | | 2, a quarter and half of them | 1, 64, 2^14 |
 //!
+//! Of a structure there are 1, 4 and 16, which share the keys.
+//!
 //! A quarter of the threads, at least 1, are trustees in methods that have trustees, but no more
 //! than there are variables (D18). The quick sweep takes fewer variables.
 //!
@@ -26,6 +28,10 @@ const QUICK_VARS: &[u64] = &[1, 64, 1 << 12, 1 << 18];
 /// Numbers of variables at fewer threads.
 const VARS_OF_FEWER: &[u64] = &[1, 64, 1 << 14];
 const QUICK_VARS_OF_FEWER: &[u64] = &[1, 1 << 12];
+
+/// Numbers of structures that share the keys. Each takes its time to fill.
+const SHARDS: &[u64] = &[1, 4, 16];
+const FEWER_SHARDS: &[u64] = &[1, 4];
 
 /// Loads in operations per second, closer together where most methods saturate.
 const LOADS: &[u64] = &[
@@ -57,6 +63,11 @@ pub(super) fn vars(quick: bool) -> [&'static [u64]; 2] {
     } else {
         [VARS, VARS_OF_FEWER]
     }
+}
+
+/// Returns the numbers of structures: at the most threads, and at fewer.
+pub(super) fn shards(quick: bool) -> [&'static [u64]; 2] {
+    [if quick { FEWER_SHARDS } else { SHARDS }, FEWER_SHARDS]
 }
 
 /// Returns the point at which latency is measured, notes on its placement, and its loads.

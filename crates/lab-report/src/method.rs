@@ -3,6 +3,8 @@
 
 use crate::plot::Style;
 pub(super) use corelay_lab_measure::method::Form;
+use corelay_lab_measure::method::{self as catalogue, Entry};
+use corelay_lab_measure::workload::structure::{Structure, Visitor, visit};
 use std::sync::LazyLock;
 
 /// A method that this report can judge.
@@ -18,20 +20,32 @@ pub(crate) struct Method {
 pub(super) const UNKNOWN: &str = "not known to this report";
 
 /// Every method that this report can judge, in the order in which reports list them: the
-/// catalogue's, but methods that answer at once before the others.
+/// catalogue's and structures that threads use directly, but methods that answer at once before the
+/// others.
 pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
-    let judged = corelay_lab_measure::method::METHODS.iter().filter_map(|m| {
-        Some(Method {
-            name: m.name(),
-            form: m.form,
-            what: m.what,
-            style: m.compared?,
-        })
-    });
-    let mut methods: Vec<Method> = judged.collect();
+    let mut methods: Vec<Method> = catalogue::METHODS.iter().filter_map(judged).collect();
+    visit(&mut Rivals(&mut methods));
     methods.sort_by_key(|m| matches!(m.form, Form::Later | Form::OneWay));
     methods
 });
+
+fn judged<W>(entry: &Entry<W>) -> Option<Method> {
+    Some(Method {
+        name: entry.name(),
+        form: entry.form,
+        what: entry.what,
+        style: entry.compared?,
+    })
+}
+
+/// Collects the structures that threads use directly.
+struct Rivals<'a>(&'a mut Vec<Method>);
+
+impl Visitor for Rivals<'_> {
+    fn visit<S: Structure>(&mut self) {
+        self.0.extend(S::rivals().iter().filter_map(judged));
+    }
+}
 
 pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|m| m.name == name)

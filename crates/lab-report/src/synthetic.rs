@@ -24,9 +24,11 @@ pub(super) struct Recipe {
     pub(super) noise: f64,
 }
 
-/// Returns every method that a report judges.
+/// Returns every method of fetch-add that a report judges.
 pub(super) fn judged() -> Vec<&'static str> {
-    crate::method::METHODS.iter().map(|m| m.name).collect()
+    let of_fetch_add = |name: &&str| METHODS.iter().any(|entry| entry.name() == *name);
+    let judged = crate::method::METHODS.iter().map(|m| m.name);
+    judged.filter(of_fetch_add).collect()
 }
 
 impl Default for Recipe {

@@ -141,9 +141,9 @@ fn round_trip(e: &Evidence<'_>) -> Option<String> {
         ))
     };
     let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
-    // A user's own section is not known to be short.
+    // A section other than an addition is not known to be short.
     let waits = if e.subject.is_own() {
-        "It waits for a cache line there, for your section, and for a cache line back"
+        "It waits for a cache line there, for the section, and for a cache line back"
     } else {
         "It waits for a cache line there and one back, however short the section is"
     };

@@ -74,4 +74,10 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--size 8 --vars 4294967296", "MiB are available"],
     );
     refused(&["bench", "deque"], &["`deque`", "queue", "skip-list"]);
+    let compare = |workload, words: &[&str]| refused(&["compare", "--workload", workload], words);
+    compare(
+        "deque",
+        &["--workload", "`deque`", "fetch-add, list, lazy-list"],
+    );
+    compare("raytrace", &["`corelay bench raytrace`", "skip-list"]);
 }

@@ -117,7 +117,7 @@ workloads! {
 }
 
 /// Returns the names of the workloads on the command line.
-fn workloads() -> Vec<String> {
+pub(crate) fn workloads() -> Vec<String> {
     let command = Args::augment_args(clap::Command::new("bench"));
     let workloads = command.get_subcommands();
     workloads.map(|one| one.get_name().to_owned()).collect()

@@ -8,6 +8,7 @@
 //! | [`fibres`] | the benchmarks of fibres |
 //! | [`ordered`] | workloads ordered by a clock |
 //! | [`raytrace`] | time to picture |
+//! | [`structure`] | the best of delegation and its best rival on structures |
 
 pub mod columns;
 pub mod fibres;
@@ -15,6 +16,7 @@ pub mod grid;
 pub mod latency;
 pub mod ordered;
 pub mod raytrace;
+pub mod structure;
 
 use crate::table::columns::columns;
 use corelay_lab_measure::schema::{Mode, Results, Run, Size};

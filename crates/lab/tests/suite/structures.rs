@@ -41,6 +41,27 @@ fn each_size_share_of_updates_and_number_of_shards_is_a_run() {
 }
 
 #[test]
+fn best_of_delegation_and_best_rival_stand_below_the_table() {
+    let flags = "bench lazy-list --method mutex,lazy-list,trust --threads 2,3 --size 16 --samples 1 \
+                 --secs 0.005";
+    let args: Vec<&str> = flags.split_whitespace().collect();
+    let table = fine(&corelay(&args));
+    assert!(table.contains(" 5 %"), "{table}");
+    // A machine that moved during every sample of a method leaves no figure.
+    let has_figures = !table.contains('–');
+    for word in [
+        "any number of threads",
+        "with 3 threads",
+        "delegation ÷ rival",
+    ] {
+        assert!(
+            table.contains(word) || !has_figures,
+            "`{word}` is missing in: {table}"
+        );
+    }
+}
+
+#[test]
 fn the_table_has_sizes_and_updates() {
     let flags =
         "bench heap --method mutex --threads 2 --size 37 --updates 61 --samples 1 --secs 0.005";

@@ -78,7 +78,7 @@ impl<S: Structure> Args<S> {
             }
         }
         let wrong = common::has_wrong(&runs);
-        opened.deliver(&host, runs, wrong, table::of)
+        opened.deliver(&host, runs, wrong, table::structure::of)
     }
 
     /// The workload of each size and each share of updates.

@@ -101,26 +101,26 @@ fn table(m: &Measured<'_>, title: &str, choice: Choice) -> Grid {
 }
 
 fn words(m: &Measured<'_>) -> Vec<String> {
-    let mut said = Vec::new();
-    for (key, title) in PANELS {
-        let lines = m.panel(key).map_or(&[][..], |panel| &panel.lines);
-        let best = |of: &dyn Fn(&str) -> Option<(f64, f64)>| {
-            let all = lines.iter().filter_map(|line| Some((line, of(line)?)));
-            all.max_by(|a, b| a.1.1.total_cmp(&b.1.1))
-        };
-        if let (Some((any, (x, high))), Some((most, (_, mops)))) = (
-            best(&|line| m.peak(key, line)),
-            best(&|line| m.last(key, line)),
-        ) {
-            said.push(format!(
-                "{title}: the best over any number of threads is {} with {} Mops at {x}; the best \
-                 at the most threads is {} with {}.",
-                code(any),
-                significant(high),
-                code(most),
-                significant(mops)
-            ));
-        }
-    }
-    said
+    let of = |(key, title)| Some(format!("{title}: {}.", best(m, key)?));
+    PANELS.into_iter().filter_map(of).collect()
+}
+
+/// Names the fastest lines of a panel: at any number of threads, and at the most.
+pub(super) fn best(m: &Measured<'_>, panel: &str) -> Option<String> {
+    let lines = &m.panel(panel)?.lines;
+    let best = |choice: Choice| {
+        let all = lines
+            .iter()
+            .filter_map(|line| Some((line, choice(m, panel, line)?)));
+        all.max_by(|a, b| a.1.1.total_cmp(&b.1.1))
+    };
+    let ((any, (x, high)), (most, (_, mops))) = (best(PEAK)?, best(LAST)?);
+    Some(format!(
+        "the best over any number of threads is {} with {} Mops at {x}; the best at the most \
+         threads is {} with {}",
+        code(any),
+        significant(high),
+        code(most),
+        significant(mops)
+    ))
 }

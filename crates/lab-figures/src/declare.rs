@@ -5,10 +5,16 @@ use corelay_lab_bench::fibres::session::Item as OfFibres;
 use corelay_lab_bench::ordered::contest::Entrant;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::workload::fetch_add;
+use corelay_lab_measure::workload::operation::WorkloadInfo;
+use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
+#[cfg(test)]
+use corelay_lab_measure::{schema::Extra, workload::point::Point};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::{Axis, Curve, PrintedMark};
 use corelay_lab_report::figure::quantity::Quantity;
 use corelay_lab_report::table::grid::Grid;
+use std::any::Any;
+use std::rc::Rc;
 
 /// A figure of a source.
 pub struct Figure {
@@ -164,27 +170,87 @@ pub(crate) enum Work {
     Fibres(OfFibres),
     /// A workload ordered by a clock.
     Ordered(Entrant),
+    /// A way of sharing a structure: an [`OfStructure`].
+    Structure(Rc<dyn AnyStructure>),
+}
+
+/// A way of sharing structures of one type.
+pub(crate) struct OfStructure<S: Structure> {
+    /// The structures, and what is done to them.
+    pub(crate) workload: SharedStructure<S>,
+    /// The way of sharing.
+    pub(crate) item: Item<SharedStructure<S>>,
+}
+
+/// An [`OfStructure`] of a type that its user finds out.
+pub(crate) trait AnyStructure: std::fmt::Debug {
+    /// The contender itself, to be downcast.
+    fn any(&self) -> &dyn Any;
+
+    /// The parameters that only structures have.
+    #[cfg(test)]
+    fn extra(&self) -> Extra;
+
+    /// The point, the method's name, and the fewest threads that it can run with.
+    #[cfg(test)]
+    fn point(&self) -> (&Point, &'static str, usize);
+}
+
+// Not derived: a derive would ask the same of the structure.
+impl<S: Structure> std::fmt::Debug for OfStructure<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (self.workload, &self.item).fmt(f)
+    }
+}
+
+impl<S: Structure> AnyStructure for OfStructure<S> {
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    #[cfg(test)]
+    fn extra(&self) -> Extra {
+        WorkloadInfo::extra(self.workload)
+    }
+
+    #[cfg(test)]
+    fn point(&self) -> (&Point, &'static str, usize) {
+        let Item { method, point, .. } = &self.item;
+        (point, method.name(), method.least_threads(point.servers))
+    }
 }
 
 impl Work {
     pub(super) fn sharing(&self) -> Option<&Item> {
         match self {
             Self::Sharing(item) => Some(item),
-            Self::Fibres(_) | Self::Ordered(_) => None,
+            Self::Fibres(_) | Self::Ordered(_) | Self::Structure(_) => None,
         }
     }
 
     pub(super) fn fibres(&self) -> Option<&OfFibres> {
         match self {
             Self::Fibres(item) => Some(item),
-            Self::Sharing(_) | Self::Ordered(_) => None,
+            Self::Sharing(_) | Self::Ordered(_) | Self::Structure(_) => None,
         }
     }
 
     pub(super) fn ordered(&self) -> Option<&Entrant> {
         match self {
             Self::Ordered(entrant) => Some(entrant),
-            Self::Sharing(_) | Self::Fibres(_) => None,
+            Self::Sharing(_) | Self::Fibres(_) | Self::Structure(_) => None,
+        }
+    }
+
+    pub(super) fn is_structure(&self) -> bool {
+        matches!(self, Self::Structure(_))
+    }
+
+    /// Returns the contender if its structures are of type `S`.
+    pub(super) fn structure<S: Structure>(&self) -> Option<&OfStructure<S>> {
+        match self {
+            Self::Structure(of) => of.any().downcast_ref(),
+            Self::Sharing(_) | Self::Fibres(_) | Self::Ordered(_) => None,
         }
     }
 }
@@ -203,6 +269,14 @@ impl Cell {
             x: x.into(),
             workload: entrant.spec.bench.name(),
             work: Work::Ordered(entrant),
+        }
+    }
+
+    pub(super) fn of_structure<S: Structure>(x: impl Into<f64>, of: OfStructure<S>) -> Self {
+        Self {
+            x: x.into(),
+            workload: WorkloadInfo::name(of.workload),
+            work: Work::Structure(Rc::new(of)),
         }
     }
 

@@ -16,6 +16,7 @@
 //! | [`measure`] | the measurement of all contenders of a figure, interleaved |
 //! | `fibre_runs` | contenders that are benchmarks of fibres |
 //! | `ordered_runs` | contenders that are ordered by a clock |
+//! | `structure_runs` | contenders that share structures |
 //! | `calibrations` | offsets between the CPUs' clocks, which have no contenders |
 //!
 //! A model's curve over a figure is a `Curve`, computed from the measured figures: see
@@ -46,6 +47,8 @@ mod queue_direct;
 mod queue_length;
 mod request_lines;
 mod saturation;
+mod structure_runs;
+mod structures;
 #[cfg(test)]
 mod synthetic;
 mod vary_servers;
@@ -70,6 +73,14 @@ pub static FIGURES: &[Figure] = &[
     one_variable::FIGURE,
     many_variables::FIGURE,
     best::FIGURE,
+    structures::LINKED_LIST,
+    structures::QUEUE,
+    structures::STACK,
+    structures::HASH_TABLE,
+    structures::LAZY_LIST,
+    structures::SKIP_LIST,
+    structures::TREE,
+    structures::SHARDED_TREE,
     chapter::cycle::FIGURE,
     chapter::yield_::FIGURE,
     chapter::churn::FIGURE,
@@ -208,6 +219,12 @@ mod tests {
                 assert!(point.threads <= size.threads, "{name}");
                 assert!(point.threads >= entrant.method.least_threads(1), "{name}");
                 assert_eq!(point.placement.len(), point.threads, "{name}");
+            }
+            Work::Structure(of) => {
+                let (point, _, least) = of.point();
+                assert!((least..=size.threads).contains(&point.threads), "{name}");
+                assert!(point.placement.len() >= point.threads, "{name}");
+                assert!(point.servers as u64 <= point.vars, "{name}");
             }
         }
     }

@@ -6,12 +6,15 @@ use super::declare::{Cell, Figure, Panel, Printed, Work};
 use super::fibre_runs;
 use super::ordered_runs;
 use super::size::Size;
+use super::structure_runs;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::plan::{self, Item};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::{Session, Timing};
 use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_measure::workload::fetch_add::FetchAdd;
+use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::offsets::Offsets;
 use corelay_lab_report::figure::outcome::{About, Drawing, Outcome, PrintedValue, place};
@@ -55,7 +58,17 @@ pub(super) struct FigureEntry<'a, T> {
     pub(super) item: &'a T,
 }
 
-impl<T> FigureEntry<'_, T> {
+impl<'a, T> FigureEntry<'a, T> {
+    /// Returns the entry with another part of its contender.
+    pub(super) fn with<U>(&self, item: &'a U) -> FigureEntry<'a, U> {
+        FigureEntry {
+            panel: self.panel,
+            line: self.line,
+            cell: self.cell,
+            item,
+        }
+    }
+
     /// Labels the contender's run with its position.
     pub(super) fn label(&self, mut run: Run) -> Run {
         place(&mut run, self.panel, self.line, self.cell.x);
@@ -82,12 +95,19 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
         entries(&panels, Work::sharing),
         entries(&panels, Work::fibres),
     );
+    let cells = || {
+        panels
+            .iter()
+            .flat_map(|panel| &panel.lines)
+            .flat_map(|line| &line.cells)
+    };
+    let structures = cells().filter(|cell| cell.work.is_structure()).count() as u64;
     let ordered = entries(&panels, Work::ordered).len() as u64;
     let vars: u64 = sharing.iter().map(|entry| entry.item.point.vars).sum();
     let samples = pace.timing().whole().mul_f64(pace.samples as f64);
     let of_sharing = samples + pace.warm_up();
     let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
-    let warmed = sharing.len() as u64 + ordered;
+    let warmed = sharing.len() as u64 + ordered + structures;
     let slices = warmed * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
     let time = of_sharing.mul_f64(warmed as f64) + samples.mul_f64(fibres.len() as f64);
     if figure.offsets {
@@ -220,7 +240,10 @@ fn drawing(panel: &Panel) -> Drawing {
 }
 
 /// Returns the contenders of a kind, in their figure's order.
-fn entries<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<FigureEntry<'a, T>> {
+pub(super) fn entries<'a, T>(
+    panels: &'a [Panel],
+    of: fn(&Work) -> Option<&T>,
+) -> Vec<FigureEntry<'a, T>> {
     let mut entries = Vec::new();
     for panel in panels {
         for line in &panel.lines {
@@ -237,7 +260,8 @@ fn entries<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Figur
     entries
 }
 
-/// Measures all contenders: ways of sharing, then fibres, then those ordered by a clock.
+/// Measures all contenders: ways of sharing, then fibres, then those ordered by a clock, then
+/// structures.
 fn all(
     panels: &[Panel],
     pace: Pace,
@@ -245,7 +269,14 @@ fn all(
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
-    let mut runs = sharing(panels, pace, rig, tick, missing);
+    let mut runs = sharing(
+        FetchAdd,
+        entries(panels, Work::sharing),
+        pace,
+        rig,
+        tick,
+        missing,
+    );
     let fibres = entries(panels, Work::fibres);
     if !fibres.is_empty() && !rig.is_interrupted() {
         runs.extend(fibre_runs::all(&fibres, pace, rig, tick, missing));
@@ -254,18 +285,19 @@ fn all(
     if !ordered.is_empty() && !rig.is_interrupted() {
         runs.extend(ordered_runs::all(&ordered, pace, rig, tick, missing));
     }
+    runs.extend(structure_runs::all(panels, pace, rig, tick, missing));
     runs
 }
 
-/// Measures all ways of sharing, wave by wave.
-fn sharing(
-    panels: &[Panel],
+/// Measures ways of sharing the objects of one workload, wave by wave.
+pub(super) fn sharing<W: Workload>(
+    workload: W,
+    mut entries: Vec<FigureEntry<'_, Item<W>>>,
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
-    let mut entries = entries(panels, Work::sharing);
     // Puts the contenders of one point next to each other; `plan::waves` keeps them together.
     entries.sort_by_key(|entry| (entry.item.point.vars, entry.item.point.threads));
     let available = available_bytes();
@@ -276,12 +308,15 @@ fn sharing(
             false
         }
     });
-    let items: Vec<Item> = entries.iter().map(|entry| entry.item.clone()).collect();
+    let items: Vec<Item<W>> = entries.iter().map(|entry| entry.item.clone()).collect();
     let mut entries = entries.into_iter();
     let mut runs = Vec::new();
     for wave in plan::waves(items, available) {
-        let entries: Vec<FigureEntry<'_, Item>> = entries.by_ref().take(wave.len()).collect();
-        runs.extend(measure_wave(wave, &entries, pace, rig, tick, missing));
+        let entries: Vec<FigureEntry<'_, Item<W>>> = entries.by_ref().take(wave.len()).collect();
+        let session = Session::of(workload);
+        runs.extend(measure_wave(
+            session, wave, &entries, pace, rig, tick, missing,
+        ));
         if rig.is_interrupted() {
             break;
         }
@@ -289,16 +324,16 @@ fn sharing(
     runs
 }
 
-fn measure_wave(
-    wave: Vec<Item>,
-    entries: &[FigureEntry<'_, Item>],
+fn measure_wave<W: Workload>(
+    mut session: Session<W>,
+    wave: Vec<Item<W>>,
+    entries: &[FigureEntry<'_, Item<W>>],
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
-    let timing = pace.timing();
-    let (mut session, mut kept) = (Session::new(), Vec::new());
+    let (timing, mut kept) = (pace.timing(), Vec::new());
     for (item, entry) in wave.into_iter().zip(entries) {
         match session.add(item, &rig.setup_limit(None)) {
             Ok(()) => kept.push(entry),

@@ -4,7 +4,7 @@
 //! CPUs (2 at least), placed as in the thesis: round-robin over sockets, servers first (D19).
 //! More threads than CPUs would only measure the scheduler, so there are none.
 
-use super::declare::Cell;
+use super::declare::{Cell, OfStructure};
 use corelay_lab_bench::fibres::method::Method as Runtime;
 use corelay_lab_bench::fibres::session::Item as OfFibres;
 use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
@@ -15,6 +15,7 @@ use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_literature::Shape;
 use corelay_topology::Order;
 use std::sync::Arc;
@@ -150,7 +151,37 @@ impl Size {
         servers: usize,
         vars: u64,
     ) -> Cell {
-        let mut point = Point {
+        let mut point = self.point(threads, servers, vars);
+        let mut notes = self.notes.clone();
+        notes.extend(point.even_out(&method));
+        let item = Item {
+            method,
+            point,
+            notes,
+        };
+        Cell::new(x, item)
+    }
+
+    /// Makes a contender that shares so many structures, at its place on the axis of threads. Half
+    /// of the threads are servers, but no more than there are structures.
+    pub(super) fn structures<S: Structure>(
+        &self,
+        threads: usize,
+        workload: SharedStructure<S>,
+        method: Method<SharedStructure<S>>,
+        vars: u64,
+    ) -> Cell {
+        let servers = (threads / 2).clamp(1, vars as usize);
+        let item = Item {
+            method: method.with_heap(workload.bytes()),
+            point: self.point(threads, servers, vars),
+            notes: self.notes.clone(),
+        };
+        Cell::of_structure(threads as f64, OfStructure { workload, item })
+    }
+
+    fn point(&self, threads: usize, servers: usize, vars: u64) -> Point {
+        Point {
             threads,
             servers,
             vars,
@@ -161,15 +192,7 @@ impl Size {
             choice: Choice::Uniform,
             seed: 1,
             placement: Arc::clone(&self.placement),
-        };
-        let mut notes = self.notes.clone();
-        notes.extend(point.even_out(&method));
-        let item = Item {
-            method,
-            point,
-            notes,
-        };
-        Cell::new(x, item)
+        }
     }
 
     /// Makes a benchmark of one runtime's fibres on so many processors, at that place of the

@@ -4,7 +4,7 @@ use super::declare::{Figure, Work};
 use super::measure::{Pace, annotated};
 use super::size::Size;
 use corelay_lab_measure::schema::{
-    ClientCounts, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee,
+    ClientCounts, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample, Trustee,
 };
 use corelay_lab_report::figure::outcome::{Outcome, place};
 
@@ -30,6 +30,22 @@ pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> 
                     Work::Ordered(entrant) => {
                         run.method = entrant.method.name().to_owned();
                         run.params.threads = entrant.point.threads;
+                    }
+                    Work::Structure(of) => {
+                        let (point, method, _) = of.point();
+                        run.method = method.to_owned();
+                        run.params.threads = point.threads;
+                        run.params.extra = of.extra();
+                        let mops = run.median_mops;
+                        let summary = ModeSummary {
+                            median_mops: mops,
+                            n: 1,
+                            q1_mops: mops,
+                            q3_mops: mops,
+                            latency_ns: None,
+                            limit: None,
+                        };
+                        run.by_mode.insert(Mode::Near, summary);
                     }
                 }
                 place(&mut run, panel.key, &line.label, cell.x);
@@ -220,6 +236,32 @@ fn both_tables_have_every_method_and_show_collapse() {
     assert_eq!(row(any, "ffwd"), "64.0 64 1.00 ×");
     assert_eq!(row(most, "mutex"), "1.00 64 1.00 ×");
     assert_eq!(row(most, "ffwd"), "64.0 64 64 ×");
+}
+
+#[test]
+fn structures_have_the_best_of_delegation_beside_its_rival() {
+    let mops = |line: &str, threads: f64| match line {
+        "lazy-list" => threads,
+        "trust-then" => 20.0,
+        "mutex" => 30.0 / threads,
+        _ => 0.5,
+    };
+    let outcome = outcome(&super::structures::LAZY_LIST, 64, mops);
+    let [any, most] = &*outcome.figure.tables else {
+        panic!("two tables")
+    };
+    for table in [any, most] {
+        let [row] = &*table.rows else {
+            panic!("{table}")
+        };
+        assert_eq!(row[..2], ["1024", "5 %"]);
+        assert_eq!(
+            (&*row[4], &*row[7], &*row[9]),
+            ("trust-then", "lazy-list", "64")
+        );
+    }
+    let told = said(&outcome);
+    assert!(told.contains("`lazy-list` with 64.0 Mops at 64"), "{told}");
 }
 
 #[test]

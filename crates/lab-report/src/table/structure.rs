@@ -17,7 +17,7 @@ pub fn of(results: &Results) -> String {
 
 /// Makes the tables of the best: one for any number of threads, and one for the most, if there are
 /// several numbers.
-fn best(results: &Results) -> Vec<Grid> {
+pub fn best(results: &Results) -> Vec<Grid> {
     let threads: BTreeSet<usize> = results.runs.iter().map(|run| run.params.threads).collect();
     let Some(&most) = threads.last() else {
         return Vec::new();

@@ -56,8 +56,8 @@ fn the_list_names_every_figure_with_its_source_and_needs() {
     assert!(listed.iter().all(|figure| figure["seconds"].is_number()));
 }
 
-/// Figures over variables, with counters, of fibres, and of the machine's clocks.
-const OFTEN: &[&str] = &["order", "saturation-4", "offsets", "yield"];
+/// Figures over variables, with counters, of fibres, of the machine's clocks, and of a structure.
+const OFTEN: &[&str] = &["order", "saturation-4", "offsets", "yield", "stack"];
 
 /// A pace that says nothing but whether everything works.
 const PACE: &[&str] = &["--short", "--secs", "0.001", "--samples", "2"];

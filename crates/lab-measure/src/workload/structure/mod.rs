@@ -83,8 +83,9 @@ pub trait Structure: Send + Sized + 'static {
         Vec::new()
     }
 
-    /// All methods, which are [`methods`]. Each implementation calls it itself, so that their code
-    /// is compiled once, in this crate, and not in each crate that uses them.
+    /// All methods: those for any workload, and the rivals. Each implementation calls this module's
+    /// function itself, so that their code is compiled once, here, and not in each crate that uses
+    /// them.
     fn methods() -> Vec<Entry<SharedStructure<Self>>>;
 
     /// Reads a key, or the one that is next.
@@ -182,13 +183,19 @@ pub struct SharedStructure<S> {
     structure: PhantomData<fn() -> S>,
 }
 
-// Not derived: a derive would ask that the structure is `Copy`, too.
+// Not derived: a derive would ask the same of the structure.
 impl<S> Clone for SharedStructure<S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 impl<S> Copy for SharedStructure<S> {}
+impl<S> PartialEq for SharedStructure<S> {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |workload: &Self| (workload.name, workload.size, workload.updates);
+        of(self) == of(other)
+    }
+}
 
 impl<S: Structure> fmt::Debug for SharedStructure<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -32,6 +32,7 @@
 //!
 //! The page of each module says when not to use the structure, what it guarantees and how it works.
 
+mod exhaust;
 pub mod fine;
 pub mod lockfree;
 pub mod pool;

@@ -33,8 +33,8 @@
 //! and never waited for, so one counter is enough. It has 64 bits, which do not wrap around while a
 //! thread is on its way. The tree may be empty, and needs no least and no greatest key.
 
-use super::exhaust;
 use super::link::{Link, Ref};
+use crate::exhaust::exhaust;
 use crate::reclaim::{Domain, Guard};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};

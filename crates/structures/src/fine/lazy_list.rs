@@ -19,9 +19,9 @@
 //! nothing, as David, Guerraoui and Trigonakis advise (ASPLOS 2015, pattern ASCY3). The head has no
 //! key, and the end is no node, so keys need no least and no greatest value.
 
-use super::exhaust;
 use super::link::{Link, Ref};
 use super::lock::NodeLock;
+use crate::exhaust::exhaust;
 use crate::reclaim::{Domain, Guard};
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::borrow::Borrow;

@@ -70,14 +70,3 @@ pub use external_tree::ExternalTree;
 pub use lazy_list::LazyList;
 pub use skip_list::OptimisticSkipList;
 pub use two_lock_queue::TwoLockQueue;
-
-/// Drops what is left. If a drop panics, drops the others before it passes that on.
-fn exhaust<I: Iterator>(left: I) {
-    struct Left<I: Iterator>(I);
-    impl<I: Iterator> Drop for Left<I> {
-        fn drop(&mut self) {
-            self.0.by_ref().for_each(drop);
-        }
-    }
-    Left(left).0.by_ref().for_each(drop);
-}

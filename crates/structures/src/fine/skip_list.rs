@@ -22,9 +22,9 @@
 //! the probability of the level below (Pugh, 1990), so that three of four have one link, which lies
 //! in the node.
 
-use super::exhaust;
 use super::link::{Link, Ref};
 use super::lock::{NodeGuard, NodeLock};
+use crate::exhaust::exhaust;
 use crate::reclaim::{Domain, Guard};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};

@@ -15,8 +15,8 @@
 //! the old one. The enqueuer that linked that node does not touch the old dummy afterwards. So no
 //! node has to wait until it is freed, and values need not be `'static`.
 
-use super::exhaust;
 use super::lock::Locked;
+use crate::exhaust::exhaust;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;

@@ -1,5 +1,6 @@
 //! The sorted list of Harris, as Michael has it.
 
+use crate::exhaust::exhaust;
 use crate::reclaim::{Atomic, Domain, Guard, Shared, const_fn};
 use corelay_sync::facade::atomic::Ordering;
 use std::borrow::Borrow;
@@ -418,7 +419,7 @@ impl<K> std::iter::FusedIterator for IntoKeys<K> {}
 
 impl<K> Drop for IntoKeys<K> {
     fn drop(&mut self) {
-        super::exhaust(self);
+        exhaust(self);
     }
 }
 

@@ -51,15 +51,3 @@ pub use list::{HarrisList, IntoKeys};
 pub use node::IntoIter;
 pub use queue::MsQueue;
 pub use stack::TreiberStack;
-
-/// Drops what is left in `values`. If a drop panics, it drops the others before it passes that on.
-fn exhaust<I: Iterator>(values: &mut I) {
-    struct Rest<'a, I: Iterator>(&'a mut I);
-    impl<I: Iterator> Drop for Rest<'_, I> {
-        fn drop(&mut self) {
-            self.0.by_ref().for_each(drop);
-        }
-    }
-    let rest = Rest(values);
-    rest.0.by_ref().for_each(drop);
-}

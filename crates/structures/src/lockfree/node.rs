@@ -1,5 +1,6 @@
 //! The nodes of a queue or a stack: each has a value, which one thread takes out.
 
+use crate::exhaust::exhaust;
 use crate::reclaim::{Atomic, Shared};
 use corelay_sync::facade::cell::UnsafeCell;
 use std::fmt;
@@ -73,7 +74,7 @@ impl<T> Iterator for Chain<T> {
 
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
-        super::exhaust(self);
+        exhaust(self);
     }
 }
 

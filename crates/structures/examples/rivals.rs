@@ -1,4 +1,4 @@
-//! The lock-free queue and stack beside others: nanoseconds for a push and a pop, over all threads,
+//! The lock-free queues and stack beside others: nanoseconds for a push and a pop, over all threads,
 //! the median and the least of many rounds.
 //!
 //! `cargo run --release -p corelay-structures --example rivals [THREADS]`
@@ -7,7 +7,7 @@
 //! are pinned, and the structures take turns, so whatever else the machine does affects all of them.
 //! Besides, the cost of nodes: boxes, or from the pool.
 
-use corelay_structures::lockfree::{MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, MsQueue, TreiberStack};
 use corelay_structures::pool::Pool;
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use std::collections::VecDeque;
@@ -18,6 +18,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 40;
 const PAIRS: usize = 100_000;
+const RIVALS: usize = 8;
 
 /// What all have in common.
 trait Values: Sync {
@@ -44,6 +45,7 @@ macro_rules! values {
 
 values! {
     MsQueue<usize>: |it, value| it.push(value), it.pop();
+    BlockQueue<usize>: |it, value| it.push(value), it.pop();
     SegQueue<usize>: |it, value| it.push(value), it.pop();
     ArrayQueue<usize>: |it, value| {
         // As large as it has to be, so never full.
@@ -131,8 +133,9 @@ fn main() {
         eprintln!("THREADS is a number of threads, from 1 on");
         std::process::exit(2);
     };
-    let rivals: [(&str, &dyn Values); 7] = [
+    let rivals: [(&str, &dyn Values); RIVALS] = [
         ("ms-queue", &MsQueue::new()),
+        ("block-queue", &BlockQueue::new()),
         ("seg-queue", &SegQueue::new()),
         ("array-queue", &ArrayQueue::new(2 * PAIRS)),
         ("mutex-queue", &Mutex::new(VecDeque::new())),
@@ -146,7 +149,7 @@ fn main() {
         if case == "halves" && threads % 2 > 0 {
             continue;
         }
-        let mut times = [const { Vec::new() }; 7];
+        let mut times = [const { Vec::new() }; RIVALS];
         for _ in 0..ROUNDS {
             for ((_, values), times) in rivals.iter().zip(&mut times) {
                 times.push(run(threads, *values));

@@ -3,7 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`fine`] | the literature's structures with a lock for each node, bucket or end |
-//! | [`lockfree`] | a queue, a stack and a sorted list without locks |
+//! | [`lockfree`] | queues, a stack and a sorted list without locks |
 //! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
 //! | [`seq`] | plain structures, to be put behind a trustee or a lock |
 //! | [`sharded`] | structures split over trustees: a hash map, and any other |
@@ -39,3 +39,4 @@ pub mod pool;
 mod reclaim;
 pub mod seq;
 pub mod sharded;
+mod step;

@@ -1,9 +1,9 @@
 //! Every block that a pool has asked for is freed once the pool and its nodes are gone, and every
-//! node of a lock-free structure once no thread is in a call.
+//! node of a lock-free structure once no thread is in a call. A queue of blocks frees them itself.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use corelay_structures::pool::{Pool, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -113,7 +113,48 @@ fn nothing_is_left() {
         assert_eq!((chunks(), heaps()), (0, 0));
     }
 
+    blocks_of_a_queue();
     nodes_of_lock_free_structures();
+}
+
+fn blocks() -> isize {
+    NODES.load(Ordering::SeqCst)
+}
+
+/// One at least, one to be used again, and one whose last value was just taken.
+fn blocks_of_a_queue() {
+    let queue = BlockQueue::<_, 3>::from_iter([Wide(0)]);
+    assert_eq!(blocks(), 1);
+    for n in 0..1_000 {
+        queue.push(Wide(n));
+        assert!(queue.pop().is_some() && blocks() <= 3);
+    }
+    (0..1_000).for_each(|n| queue.push(Wide(n)));
+    assert!(blocks() > 1_000 / 3);
+    assert_eq!((0..1_000).filter_map(|_| queue.pop()).count(), 1_000);
+    assert!(blocks() <= 3);
+    thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for n in 0..2_000 {
+                    queue.push(Wide(n));
+                    if n % 3 > 0 {
+                        queue.pop();
+                    }
+                }
+            });
+        }
+    });
+    // What threads could not free because others were in the way is freed by those that come later.
+    while queue.pop().is_some() {}
+    (0..4).for_each(|n| queue.push(Wide(n)));
+    while queue.pop().is_some() {}
+    assert!(blocks() <= 3);
+    queue.push(Wide(1));
+    let mut values = queue.into_iter();
+    assert!(values.next().is_some() && values.next().is_none());
+    drop(values);
+    assert_eq!(blocks(), 0);
 }
 
 /// The last part of the test: collectors of epochs are aligned like heaps.

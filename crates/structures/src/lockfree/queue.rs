@@ -24,9 +24,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 /// ```
 ///
 /// # When not to use it
-/// `crossbeam_queue::SegQueue` does the same and is [several times as fast](super#speed): it
-/// allocates for 31 values at once. This queue is the rival that the literature compares with. If
-/// a consumer should wait for values, use a channel.
+/// [`BlockQueue`](super::BlockQueue) does the same and is [several times as fast](super#speed): it
+/// allocates for 63 values at once. This queue is the rival that the literature compares with, and
+/// the smaller one while it is empty. If a consumer should wait for values, use a channel.
 ///
 /// # Guarantees
 /// * **Order.** First in, first out. Calls are linearizable: a push takes effect when it sets the

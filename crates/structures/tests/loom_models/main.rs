@@ -4,6 +4,7 @@
 #[path = "../common/fine_sets.rs"]
 mod fine_sets;
 
+mod block_queue;
 mod fine;
 mod harris_list;
 mod ms_queue;

@@ -4,7 +4,7 @@
 //! may be freed.
 
 use crate::schedules;
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
@@ -84,6 +84,15 @@ fn values_go_round<S: Default + Send + Sync + 'static>(
 #[test]
 fn ms_queue() {
     values_go_round::<MsQueue<_>>(MsQueue::push, MsQueue::pop, |popped| popped.is_sorted());
+}
+
+/// With blocks of one slot and of two.
+#[test]
+fn block_queue() {
+    type OneSlot = BlockQueue<Counted, 1>;
+    values_go_round::<OneSlot>(OneSlot::push, OneSlot::pop, |popped| popped.is_sorted());
+    type TwoSlots = BlockQueue<Counted, 2>;
+    values_go_round::<TwoSlots>(TwoSlots::push, TwoSlots::pop, |popped| popped.is_sorted());
 }
 
 #[test]

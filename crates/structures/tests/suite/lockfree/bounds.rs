@@ -1,6 +1,8 @@
 //! Which structures may be sent to, and shared by, threads.
 
-use corelay_structures::lockfree::{HarrisList, IntoIter, IntoKeys, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{
+    BlockQueue, HarrisList, IntoIter, IntoKeys, IntoValues, MsQueue, TreiberStack,
+};
 use std::cell::Cell;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
@@ -29,11 +31,13 @@ type Guard = std::sync::MutexGuard<'static, u8>;
 #[test]
 fn they_are_sent_if_values_are() {
     each_is!(Send:
+        BlockQueue<Cell<u8>> => true, BlockQueue<Rc<u8>> => false, BlockQueue<Guard> => false,
         MsQueue<Cell<u8>> => true, MsQueue<Rc<u8>> => false, MsQueue<Guard> => false,
         TreiberStack<Cell<u8>> => true, TreiberStack<Rc<u8>> => false,
         TreiberStack<Guard> => false,
         HarrisList<Cell<u8>> => true, HarrisList<Rc<u8>> => false, HarrisList<Guard> => false,
         IntoIter<Cell<u8>> => true, IntoIter<Rc<u8>> => false,
+        IntoValues<Cell<u8>, 1> => true, IntoValues<Rc<u8>, 1> => false,
         IntoKeys<Cell<u8>> => true, IntoKeys<Rc<u8>> => false,
     );
 }
@@ -41,6 +45,7 @@ fn they_are_sent_if_values_are() {
 #[test]
 fn they_are_shared_if_values_are_sent() {
     each_is!(Sync:
+        BlockQueue<Cell<u8>> => true, BlockQueue<Rc<u8>> => false, BlockQueue<Guard> => false,
         MsQueue<Cell<u8>> => true, MsQueue<Rc<u8>> => false, MsQueue<Guard> => false,
         TreiberStack<Cell<u8>> => true, TreiberStack<Rc<u8>> => false,
         TreiberStack<Guard> => false,
@@ -54,8 +59,11 @@ fn they_are_shared_if_values_are_sent() {
 
 #[test]
 fn they_may_be_used_after_a_panic() {
-    each_is!(UnwindSafe: MsQueue<Cell<u8>> => true, TreiberStack<Cell<u8>> => true);
+    each_is!(UnwindSafe:
+        BlockQueue<Cell<u8>> => true, MsQueue<Cell<u8>> => true, TreiberStack<Cell<u8>> => true,
+    );
     each_is!(RefUnwindSafe:
+        BlockQueue<Cell<u8>> => true,
         MsQueue<Cell<u8>> => true, TreiberStack<Cell<u8>> => true,
         HarrisList<u8> => true, HarrisList<Cell<u8>> => false,
     );

@@ -1,6 +1,6 @@
 //! Every value is dropped once: where it was popped, with the structure, or, a removed key, later.
 
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,6 +79,12 @@ macro_rules! for_each_structure {
             $body
         }
         {
+            fn $make(values: Vec<Counted>) -> BlockQueue<Counted, 2> {
+                values.into_iter().collect()
+            }
+            $body
+        }
+        {
             fn $make(values: Vec<Counted>) -> TreiberStack<Counted, 2> {
                 values.into_iter().collect()
             }
@@ -132,12 +138,13 @@ fn a_panic_of_a_drop_does_not_keep_the_others() {
 fn a_popped_value_is_dropped_by_who_popped_it() {
     let drops = Drops::default();
     let queue = MsQueue::from_iter([drops.value(1)]);
-    let stack = TreiberStack::<_, 1>::from_iter([drops.value(2)]);
-    let popped = (queue.pop().unwrap(), stack.pop().unwrap());
-    drop((queue, stack));
+    let blocks = BlockQueue::<_, 1>::from_iter([drops.value(2)]);
+    let stack = TreiberStack::<_, 1>::from_iter([drops.value(3)]);
+    let popped = [queue.pop(), blocks.pop(), stack.pop()];
+    drop((queue, blocks, stack));
     assert_eq!(drops.count(), 0);
     drop(popped);
-    assert_eq!(drops.count(), 2);
+    assert_eq!(drops.count(), 3);
 }
 
 #[test]
@@ -171,6 +178,7 @@ fn long_structures_do_not_use_up_the_stack() {
     let work = || {
         const LONG: u32 = 100_000;
         drop(MsQueue::from_iter(0..LONG));
+        drop(BlockQueue::<_, 1>::from_iter(0..LONG));
         drop(TreiberStack::<_, 0>::from_iter(0..LONG));
         // In descending order each insertion takes one step.
         drop(HarrisList::from_iter((0..LONG).rev()));
@@ -185,12 +193,14 @@ fn a_drop_uses_its_structure() {
     #[derive(Default)]
     struct Places {
         queue: MsQueue<Again>,
+        blocks: BlockQueue<Again, 1>,
         stack: TreiberStack<Again, 1>,
     }
     impl Drop for Again {
         fn drop(&mut self) {
             if let Some(less) = self.1.checked_sub(1) {
                 self.0.queue.push(Again(Arc::clone(&self.0), less));
+                self.0.blocks.push(Again(Arc::clone(&self.0), less));
                 self.0.stack.push(Again(Arc::clone(&self.0), less));
             }
         }
@@ -198,11 +208,15 @@ fn a_drop_uses_its_structure() {
     let places = Arc::new(Places::default());
     drop(Again(Arc::clone(&places), 3));
     let mut drops = 1;
-    while let Some(value) = places.queue.pop().or_else(|| places.stack.pop()) {
+    let pop = || {
+        let queued = places.queue.pop().or_else(|| places.blocks.pop());
+        queued.or_else(|| places.stack.pop())
+    };
+    while let Some(value) = pop() {
         drop(value);
         drops += 1;
     }
-    assert_eq!(drops, 1 + 2 + 4 + 8);
+    assert_eq!(drops, 1 + 3 + 9 + 27);
     assert_eq!(Arc::strong_count(&places), 1);
 }
 
@@ -230,11 +244,25 @@ fn a_late_drop_of_a_key_uses_its_list() {
 fn values_borrow_from_the_caller() {
     let words = String::from("one two three");
     let queue = MsQueue::from_iter(words.split(' '));
+    let blocks = BlockQueue::<_, 1>::from_iter(words.split(' '));
     let stack = TreiberStack::<_, 1>::from_iter(words.split(' '));
     thread::scope(|s| {
         s.spawn(|| assert_eq!(queue.pop(), Some("one")));
+        s.spawn(|| assert_eq!(blocks.pop(), Some("one")));
         s.spawn(|| assert_eq!(stack.pop(), Some("three")));
     });
+}
+
+/// Blocks are made in place: one that is larger than the stack is no problem.
+#[test]
+fn values_are_large() {
+    let small = thread::Builder::new().stack_size(192 << 10);
+    let work = || {
+        let queue = BlockQueue::<[u8; 4 << 10], 63>::with_slots();
+        (0..100).for_each(|n| queue.push([n; 4 << 10]));
+        assert!((0..100).all(|n| queue.pop().is_some_and(|value| value == [n; 4 << 10])));
+    };
+    small.spawn(work).unwrap().join().unwrap();
 }
 
 /// Thread-locals are destroyed in an order that nobody knows: before or after what reclaims nodes

@@ -3,7 +3,7 @@
 use crate::stress;
 use corelay_history::model::{map, queue, stack};
 use corelay_history::{History, Model, Recorder, check};
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use std::sync::Barrier;
 use std::thread;
 
@@ -41,25 +41,40 @@ fn check_histories<S, M>(
     }
 }
 
-#[test]
-fn ms_queue() {
+fn check_queue<Q: Default + Sync>(
+    push: impl Fn(&Q, u32) + Sync,
+    pop: impl Fn(&Q) -> Option<u32> + Sync,
+) {
     use queue::Operation::{Dequeue, Enqueue};
     use queue::Output::{Dequeued, Enqueued};
     check_histories(
         &queue::Queue::new(),
-        MsQueue::new,
+        Q::default,
         |queue, recorder, number, n| {
             let value = number * CALLS + n;
             if (number + n) % 2 == 0 {
                 recorder.record(Enqueue(value), |_| {
-                    queue.push(value);
+                    push(queue, value);
                     Enqueued
                 });
             } else {
-                recorder.record(Dequeue, |_| Dequeued(queue.pop()));
+                recorder.record(Dequeue, |_| Dequeued(pop(queue)));
             }
         },
     );
+}
+
+#[test]
+fn ms_queue() {
+    check_queue(MsQueue::push, MsQueue::pop);
+}
+
+/// With a block for each value, with some blocks, and with one.
+#[test]
+fn block_queue() {
+    check_queue(BlockQueue::<_, 1>::push, BlockQueue::pop);
+    check_queue(BlockQueue::<_, 4>::push, BlockQueue::pop);
+    check_queue(BlockQueue::<_, 63>::push, BlockQueue::pop);
 }
 
 /// With and without elimination.

@@ -1,7 +1,7 @@
 //! One thread alone: the structures against those of std.
 
 use crate::cases;
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,26 +10,43 @@ fn pushes_and_pops() -> impl Strategy<Value = Vec<Option<u8>>> {
     prop::collection::vec(prop::option::of(any::<u8>()), 0..100)
 }
 
+/// A queue with the values of `first`, after some calls and `more` values, against a deque.
+fn is_a_deque<Q>(
+    (first, calls, more): &(Vec<u8>, Vec<Option<u8>>, Vec<u8>),
+    push: fn(&Q, u8),
+    pop: fn(&Q) -> Option<u8>,
+    is_empty: fn(&Q) -> bool,
+) -> Result<(), TestCaseError>
+where
+    Q: FromIterator<u8> + Extend<u8> + IntoIterator<Item = u8>,
+{
+    let mut queue = Q::from_iter(first.clone());
+    let mut model = VecDeque::from(first.clone());
+    for call in calls {
+        match *call {
+            Some(value) => {
+                push(&queue, value);
+                model.push_back(value);
+            }
+            None => prop_assert_eq!(pop(&queue), model.pop_front()),
+        }
+        prop_assert_eq!(is_empty(&queue), model.is_empty());
+    }
+    queue.extend(more.clone());
+    model.extend(more);
+    prop_assert!(queue.into_iter().eq(model));
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
     fn a_queue_is_a_deque(first: Vec<u8>, calls in pushes_and_pops(), more: Vec<u8>) {
-        let mut queue = MsQueue::from_iter(first.clone());
-        let mut model = VecDeque::from(first);
-        for call in calls {
-            match call {
-                Some(value) => {
-                    queue.push(value);
-                    model.push_back(value);
-                }
-                None => prop_assert_eq!(queue.pop(), model.pop_front()),
-            }
-            prop_assert_eq!(queue.is_empty(), model.is_empty());
-        }
-        queue.extend(more.clone());
-        model.extend(more);
-        prop_assert!(queue.into_iter().eq(model));
+        type Blocks = BlockQueue<u8, 3>;
+        let values = (first, calls, more);
+        is_a_deque(&values, MsQueue::push, MsQueue::pop, MsQueue::is_empty)?;
+        is_a_deque(&values, Blocks::push, Blocks::pop, Blocks::is_empty)?;
     }
 
     #[test]
@@ -88,6 +105,9 @@ fn keys_are_found_by_what_they_borrow() {
 #[test]
 fn shared_structures_show_their_names() {
     assert_eq!(format!("{:?}", MsQueue::<u8>::default()), "MsQueue { .. }");
+    let queue = BlockQueue::<u8>::default();
+    assert_eq!(format!("{queue:?}"), "BlockQueue { .. }");
+    assert_eq!(format!("{:?}", queue.into_iter()), "IntoValues { .. }");
     let stack = TreiberStack::<u8, 2>::default();
     assert_eq!(format!("{stack:?}"), "TreiberStack { .. }");
     assert_eq!(format!("{:?}", stack.into_iter()), "IntoIter { .. }");

@@ -1,7 +1,7 @@
 //! Many threads, many calls.
 
 use crate::stress;
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -56,6 +56,19 @@ fn ms_queue() {
     values_go_round(&MsQueue::new(), MsQueue::push, MsQueue::pop, |popped| {
         popped.is_sorted()
     });
+}
+
+#[test]
+fn block_queue() {
+    fn go_round<const SLOTS: usize>() {
+        let queue = BlockQueue::<_, SLOTS>::with_slots();
+        values_go_round(&queue, BlockQueue::push, BlockQueue::pop, |popped| {
+            popped.is_sorted()
+        });
+    }
+    go_round::<1>();
+    go_round::<3>();
+    go_round::<63>();
 }
 
 #[test]

@@ -6,9 +6,8 @@
 
 use crate::workload::operation::{Operation, Workload};
 use crate::workload::random::Random;
-
-/// Rounds of an operation: 0.7 to 1.1 µs at 2.3 to 3.6 GHz.
-const ROUNDS: u32 = 512;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 /// Computes for `rounds` rounds, starting from the number `from`.
 #[inline(never)]
@@ -19,12 +18,44 @@ pub fn compute(rounds: u32, from: u64) -> u64 {
 }
 
 /// The workload. Its objects are plain numbers, as in [`FetchAdd`](super::fetch_add::FetchAdd).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Slow;
-
-/// Adds one, computes for about a microsecond, and answers with the result.
 #[derive(Clone, Copy, Debug)]
-pub struct AddSlowly;
+pub struct Slow {
+    rounds: u32,
+}
+
+impl Slow {
+    /// Operations of about a microsecond: 0.7 to 1.1 µs at 2.3 to 3.6 GHz.
+    pub const MICROSECOND: Self = Self { rounds: 512 };
+
+    /// Operations that compute for about `time`, by the speed that this thread has now.
+    ///
+    /// ```
+    /// use corelay_lab_measure::workload::{operation::Workload, slow::Slow};
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(Slow::lasting(Duration::from_micros(2)).object(), 0);
+    /// ```
+    pub fn lasting(time: Duration) -> Self {
+        const ROUNDS: u32 = 20_000;
+        // The shortest of several, for the thread may be interrupted.
+        let shortest = (0..10).map(|from| {
+            let start = Instant::now();
+            black_box(compute(ROUNDS, from));
+            start.elapsed()
+        });
+        let round = shortest.min().unwrap_or_default().as_secs_f64() / f64::from(ROUNDS);
+        let rounds = (time.as_secs_f64() / round.max(1e-11)).round();
+        Self {
+            rounds: rounds as u32,
+        }
+    }
+}
+
+/// Adds one, computes for a while, and answers with the result.
+#[derive(Clone, Copy, Debug)]
+pub struct AddSlowly {
+    rounds: u32,
+}
 
 impl Operation<u64> for AddSlowly {
     type Answer = u64;
@@ -32,7 +63,7 @@ impl Operation<u64> for AddSlowly {
     #[inline(always)]
     fn run(self, count: &mut u64) -> u64 {
         *count = count.wrapping_add(1);
-        compute(ROUNDS, *count)
+        compute(self.rounds, *count)
     }
 }
 
@@ -49,7 +80,9 @@ impl Workload for Slow {
     }
 
     fn operations(self, _: Random) -> impl FnMut() -> AddSlowly + Send + 'static {
-        || AddSlowly
+        move || AddSlowly {
+            rounds: self.rounds,
+        }
     }
 
     fn check(self, count: &u64) -> Result<u64, String> {

@@ -2,6 +2,7 @@
 
 mod course;
 mod fibre;
+mod structures;
 mod txn;
 
 use crate::cli::list::number;
@@ -59,6 +60,8 @@ enum Area {
     Txn,
     /// The scalability course: the ladder's last rungs against its first, the pool against the system's allocator
     Course,
+    /// Locks: `adaptive` against the best lock, for 1 to 64 threads and three lengths of the section
+    Structures,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -70,6 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Fibre => return fibre::run(&args, &host),
         Area::Txn => return txn::run(&args, &host),
         Area::Course => return course::run(&args, &host),
+        Area::Structures => return structures::run(&args, &host),
     };
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;
@@ -89,7 +93,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => print_idle()?,
         Area::Flat => false,
         Area::Literature => print_tracer()?,
-        Area::Fibre | Area::Txn | Area::Course => unreachable!("returned above"),
+        Area::Fibre | Area::Txn | Area::Course | Area::Structures => unreachable!("returned above"),
     };
     print_throughput(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {

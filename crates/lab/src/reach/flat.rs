@@ -73,7 +73,9 @@ const ROWS: [Row; 6] = [
     row!("all-remote", Pattern::AllRemote),
     row!("uniform", Pattern::Uniform),
     row!("one-hot-member", Pattern::OneHotMember),
-    row!("slow-operations", Pattern::Uniform, |_add| Slow),
+    row!("slow-operations", Pattern::Uniform, |_add| {
+        Slow::MICROSECOND
+    }),
     row!("bursts", Pattern::Bursts),
 ];
 

@@ -9,6 +9,7 @@ mod delegate;
 pub(crate) mod fibre;
 mod flat;
 mod literature;
+pub(crate) mod structures;
 pub(crate) mod txn;
 
 use corelay_lab_measure::measure::stats::{self, Interval};

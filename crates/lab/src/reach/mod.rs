@@ -89,6 +89,8 @@ pub(crate) enum Term {
     Rtt(&'static str),
     /// Throughput of the best of several methods: the one with the largest median in the mode.
     Best(&'static [&'static str]),
+    /// A fixed number, in the unit of the other term.
+    Fixed(f64),
 }
 
 impl Term {
@@ -98,6 +100,7 @@ impl Term {
             Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) => slice::from_ref(method),
             Self::NsOfBoth(methods) => *methods,
             Self::Best(methods) => methods,
+            Self::Fixed(_) => &[],
         }
     }
 
@@ -256,6 +259,9 @@ fn values(term: Term, runs: &[Run], mode: Mode) -> Vec<f64> {
             .map(|(one, other)| one + other)
             .collect();
     }
+    if let Term::Fixed(number) = term {
+        return vec![number];
+    }
     let method = |run: &&Run| term.methods() == [run.method.as_str()];
     let run = runs.iter().find(method).filter(|run| run.correct);
     let samples = run.into_iter().flat_map(|run| &run.samples);
@@ -265,6 +271,7 @@ fn values(term: Term, runs: &[Run], mode: Mode) -> Vec<f64> {
             Term::Mops(_) | Term::Best(_) => Some(sample.mops),
             Term::Ns(_) | Term::NsOfBoth(_) => Some(1e3 / sample.mops),
             Term::Rtt(_) => sample.rtt_ns,
+            Term::Fixed(number) => Some(number),
         })
         .collect()
 }
@@ -338,6 +345,19 @@ mod tests {
             run("b", Mode::Near, &[10.0; 30]),
         ];
         assert_eq!(judge(&[TWICE], &few, 30)[0].is_met(), None);
+    }
+
+    #[test]
+    fn a_fixed_number_needs_no_samples() {
+        let above = Target {
+            bottom: Term::Fixed(20.0),
+            near: Bound::AtLeast(1.0),
+            ..TWICE
+        };
+        let judged = |mops| judge(&[above], &[run("a", Mode::Near, &[mops; 30])], 30)[0].is_met();
+        assert_eq!(judged(21.0), Some(true));
+        assert_eq!(judged(19.0), Some(false));
+        assert_eq!(judge(&[above], &[], 30)[0].is_met(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! thread, and with far more threads than CPUs.
 
 use super::Bound::{AtLeast, AtMost};
-use super::Term::{Best, Mops, Ns};
+use super::Term::{Best, Fixed, Mops, Ns};
 use super::{Judgement, Target, judge};
 use corelay_lab_measure::method::{Method, any, named};
 use corelay_lab_measure::schema::Run;
@@ -47,6 +47,23 @@ const CROWDED: Target = Target {
     near: AtLeast(0.8),
     far: AtLeast(0.8),
 };
+
+/// The combining locks against the slower one of their C versions, which did 16 to 25 and 18 to 25
+/// Mops on one number, with two threads that are near. What they do far is only shown.
+const COMBINING: [Target; 2] = [
+    combining("flat-combining / 18 Mops", "flat-combining"),
+    combining("cc-synch / 18 Mops", "cc-synch"),
+];
+
+const fn combining(what: &'static str, method: &'static str) -> Target {
+    Target {
+        what,
+        top: Mops(method),
+        bottom: Fixed(18.0),
+        near: AtLeast(1.0),
+        far: AtLeast(0.0),
+    }
+}
 
 /// The lengths of the section: an addition, and one that computes besides.
 const SECTIONS: [Duration; 3] = [
@@ -119,6 +136,9 @@ pub(crate) fn methods() -> Result<Vec<Method<Slow>>, String> {
 pub(crate) fn judge_point(point: Point, runs: &[Run], blocks: usize) -> Vec<Judgement> {
     let mut targets = vec![EVERYWHERE];
     targets.extend((point.threads == 1).then_some(ALONE));
+    if (point.threads, point.vars, point.section) == (2, 1, Duration::ZERO) {
+        targets.extend(COMBINING);
+    }
     judge(&targets, runs, blocks)
 }
 
@@ -159,7 +179,7 @@ mod tests {
     fn the_catalogue_has_the_methods_of_all_targets() {
         let methods = methods().unwrap();
         let has = |name: &str| methods.iter().any(|method| method.name() == name);
-        for target in [EVERYWHERE, ALONE] {
+        for target in [EVERYWHERE, ALONE].iter().chain(&COMBINING) {
             for term in [target.top, target.bottom] {
                 assert!(term.methods().iter().all(|name| has(name)), "{target:?}");
             }

@@ -36,3 +36,6 @@ struct TestingYourOwnStructure;
 
 #[doc = include_str!("../../../docs/guide/ordered-by-clocks.md")]
 struct OrderedByClocks;
+
+#[doc = include_str!("../../../docs/guide/one-hot-map.md")]
+struct OneHotMap;

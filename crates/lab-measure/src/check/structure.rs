@@ -8,7 +8,7 @@ use Action::{Get, Insert, Peek, Pop, Push, Remove};
 use corelay::structures::fine::{
     BucketMap, ExternalTree, LazyList, OptimisticSkipList, TwoLockQueue,
 };
-use corelay::structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay::structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use corelay::structures::seq::{
     BinaryHeap, ChainedMap, LruCache, SearchTree, SkipList, SortedList, VecDeque,
 };
@@ -70,7 +70,7 @@ macro_rules! runs {
 }
 
 /// All structures, in the order of tables.
-pub static STRUCTURES: [Structure; 16] = [
+pub static STRUCTURES: [Structure; 17] = [
     Structure::plain(
         "list",
         Kind::Set,
@@ -154,6 +154,14 @@ pub static STRUCTURES: [Structure; 16] = [
         "ms-queue",
         Kind::Queue,
         runs!(MsQueue::new(), |queue| {
+            Push(value) => { queue.push(value); None },
+            Pop => queue.pop(),
+        }),
+    ),
+    Structure::concurrent(
+        "block-queue",
+        Kind::Queue,
+        runs!(BlockQueue::<u64>::new(), |queue| {
             Push(value) => { queue.push(value); None },
             Pop => queue.pop(),
         }),

@@ -60,7 +60,7 @@ enum Area {
     Txn,
     /// The scalability course: the ladder's last rungs against its first, the pool against the system's allocator
     Course,
-    /// Locks: `adaptive` against the best lock, for 1 to 64 threads and three lengths of the section
+    /// Locks: `adaptive` against the best one for 1 to 64 threads; structures: behind a trustee, and those of other crates
     Structures,
 }
 

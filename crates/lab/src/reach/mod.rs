@@ -9,6 +9,7 @@ mod delegate;
 pub(crate) mod fibre;
 mod flat;
 mod literature;
+pub(crate) mod locks;
 pub(crate) mod structures;
 pub(crate) mod txn;
 

@@ -2,7 +2,7 @@
 
 use super::Rival;
 use corelay_structures::fine::TwoLockQueue;
-use corelay_structures::lockfree::{MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, MsQueue, TreiberStack};
 use crossbeam_queue::SegQueue;
 use std::iter;
 
@@ -43,6 +43,7 @@ macro_rules! ends {
 ends! {
     TwoLockQueue<u64>: Self::new();
     MsQueue<u64>: Self::new();
+    BlockQueue<u64>: Self::new();
     SegQueue<u64>: Self::new();
     TreiberStack<u64, 0>: Self::with_slots();
     TreiberStack<u64>: Self::new();

@@ -4,7 +4,7 @@
 //! | workload | methods |
 //! |---|---|
 //! | `list`, `lazy-list` | `lazy-list`, `harris-michael` |
-//! | `queue` | `two-lock`, `michael-scott`, `seg-queue` |
+//! | `queue` | `two-lock`, `michael-scott`, `block-queue`, `seg-queue` |
 //! | `stack` | `treiber`, `elimination` |
 //! | `hash` | `bucket-locks`, `dashmap` |
 //! | `skip-list` | `optimistic`, `crossbeam-skiplist` |
@@ -34,7 +34,7 @@ use crate::workload::random::Client;
 use corelay_structures::fine::{
     BucketMap, ExternalTree, LazyList, OptimisticSkipList, TwoLockQueue,
 };
-use corelay_structures::lockfree::{HarrisList, MsQueue, TreiberStack};
+use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use crossbeam_queue::SegQueue;
 use crossbeam_skiplist::SkipMap;
 use dashmap::DashMap;
@@ -59,10 +59,10 @@ trait Rival: Send + Sync + 'static {
     fn keys(&self) -> Vec<u64>;
 }
 
-/// The looks of rivals in reports: with locks, without, and two further ones.
+/// The looks of rivals in reports: with locks, without, improved, and of other crates.
 const LOCKS: Style = Style::of("c-brown", Marker::Circle, "6 3");
-const LOCK_FREE: Style = Style::of("c-rose", Marker::Cross, "");
-const ELIMINATES: Style = Style::of("c-rose", Marker::Ring, "6 3");
+const LOCK_FREE: Style = Style::of("c-rose", Marker::Cross, "6 3");
+const IMPROVED: Style = Style::of("c-rose", Marker::Ring, "6 3");
 const CRATE: Style = Style::of("c-black", Marker::Diamond, "");
 
 /// The rivals of the sorted list.
@@ -94,6 +94,11 @@ pub(super) fn queue<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
             "a queue without locks (Michael and Scott)",
             LOCK_FREE,
         ),
+        entry::<_, BlockQueue<u64>>(
+            "block-queue",
+            "a queue without locks, whose nodes are blocks (Yang and Mellor-Crummey)",
+            IMPROVED,
+        ),
         entry::<_, SegQueue<u64>>("seg-queue", "the queue of the crate crossbeam-queue", CRATE),
     ]
 }
@@ -109,7 +114,7 @@ pub(super) fn stack<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
         entry::<_, TreiberStack<u64>>(
             "elimination",
             "the same, where a push and a pop that meet are done at once (Hendler et al.)",
-            ELIMINATES,
+            IMPROVED,
         ),
     ]
 }

@@ -5,11 +5,13 @@
 //! Here they run on a [`Machine`] of up to 512 hardware threads, which need not exist.
 //!
 //! ```
-//! use corelay_lines::{Machine, Method, Setup};
+//! use corelay_lines::{Machine, Method, Setup, Workload};
 //!
 //! let setup = Setup {
 //!     machine: "2x4x1".parse::<Machine>().unwrap(),
 //!     places: vec![0, 4], // one thread in each socket
+//!     workload: Workload::FetchAdd,
+//!     size: 0, // a number has no entries
 //!     operations: 1000,
 //!     work: 1,
 //! };
@@ -20,12 +22,13 @@
 //! ```
 //!
 //! # What an operation is
-//! All clients add to one 64-bit number, as the workload `fetch-add` with one variable does, and
-//! pause once between two operations. An addition itself takes one step too, unless
-//! [`work`](Setup::work) says otherwise. The clients first warm up: they make operations until
-//! later ones take no step that an earlier one has not taken, such as growing a ring. Then
-//! operations are counted, until all clients together have made [`operations`](Setup::operations)
-//! for each client. At the end the number is checked.
+//! All clients share one object: a 64-bit number to which they add, as in the workload `fetch-add`
+//! with one variable, or a structure (see [`Workload`]). A client pauses once between two
+//! operations. An operation itself takes one step too, unless [`work`](Setup::work) says otherwise.
+//! The clients first warm up: they make operations until later ones take no step that an earlier
+//! one has not taken, such as growing a ring. Then operations are counted, until all clients
+//! together have made [`operations`](Setup::operations) for each client. At the end the object is
+//! checked.
 //!
 //! # When not to use it
 //! To learn how fast a method is: there are no times here, see [`corelay_coherence`].
@@ -36,14 +39,29 @@
 //! threads hand to each other for an operation. Memory that one thread keeps for itself (a client's
 //! callbacks, a trustee's lanes) is not counted, nor is memory that is never written once all
 //! threads know it.
+//!
+//! The structures are plain sequential code of this crate, which reports each word that it reads or
+//! writes: links and keys of the nodes that a search really passes, buckets, values in arrays. A
+//! node has a line of its own; an array has eight words to a line. The first fields (the head of the
+//! list, the length of the queue) are in the shared object itself, which counts as written by every
+//! operation. A removed node is the next to be inserted.
+//!
+//! Clients of a list or a hash table choose from twice as many keys as there are at the beginning.
+//! A queue or a stack has room for twice as many values. If it is full or empty, an operation only
+//! touches the shared object.
 
 #![deny(unsafe_code)]
 
 mod method;
 mod window;
+mod workload;
 
 pub use corelay_coherence::{Counts, Distance, Machine, MachineError};
 pub use method::{Method, MethodError};
+pub use workload::{Workload, WorkloadError};
+
+use window::{Fair, Window};
+use workload::Object;
 
 /// The setup of a run: a machine, the places of the threads on it, and the operations to count.
 #[derive(Clone, Debug)]
@@ -53,10 +71,15 @@ pub struct Setup {
     /// A place for each thread, the server first if the method has one. A place is the number of a
     /// hardware thread of the machine. There are as many clients as places remain.
     pub places: Vec<usize>,
+    /// The object that the clients share.
+    pub workload: Workload,
+    /// Entries that a structure begins with, 1 to [`MAX_SIZE`](Workload::MAX_SIZE); not used by
+    /// [`Workload::FetchAdd`].
+    pub size: u32,
     /// Operations that are counted, for each client on average; 0 counts as 1. See
     /// [`Method::operations`].
     pub operations: u64,
-    /// Steps that an addition itself takes, on the thread that runs it. A line takes one step to
+    /// Steps that an operation itself takes, on the thread that runs it. A line takes one step to
     /// move. With 0 steps an addition is over before another thread runs, so no client ever finds a
     /// lock taken.
     pub work: u64,
@@ -88,19 +111,34 @@ impl Setup {
     /// Runs `method` and counts its events.
     ///
     /// # Panics
-    /// If there is no place for a client, if a place is not of the machine, or if the method gives
-    /// a wrong result.
+    /// If there is no place for a client, if a place is not of the machine, if the method does not
+    /// [serve](Method::serves) the workload, if a structure's size is out of range, or if the method
+    /// gives a wrong result.
     pub fn count(&self, method: Method) -> Count {
         let clients = self.places.len().saturating_sub(method.servers());
         assert!(clients > 0, "{method} needs a client");
-        let operations = self.operations.max(1);
-        window::set_work(self.work);
+        let workload = self.workload;
+        assert!(
+            method.serves(workload),
+            "{method} does not serve {workload}"
+        );
+        assert!(
+            !workload.has_size() || (1..=Workload::MAX_SIZE).contains(&self.size),
+            "{workload} of size {}: give 1 to {}",
+            self.size,
+            Workload::MAX_SIZE
+        );
+        let (operations, size) = (self.operations.max(1), self.size);
+        workload::set_work(self.work);
         let (places, machine) = (self.places.clone(), self.machine);
-        let main = move || {
-            let window = window::Window::new(clients, operations, method.warm_up());
-            method.run(&window);
-            window.result()
+        let run = match workload {
+            Workload::FetchAdd => run::<u64>,
+            Workload::List => run::<workload::List>,
+            Workload::Queue => run::<workload::Queue>,
+            Workload::Stack => run::<workload::Stack>,
+            Workload::Hash => run::<workload::Hash>,
         };
+        let main = move || run(method, size, clients, operations);
         // SAFETY: locks and protocols take their thread-locals from the facade, which are the
         // machine's. The one of this crate, `WORK`, only holds a number.
         #[allow(unsafe_code)]
@@ -117,4 +155,19 @@ impl Setup {
             most: window.most,
         }
     }
+}
+
+/// Runs the clients of `method` with an object of `size` entries, and counts `operations` for each.
+fn run<O: Object>(
+    method: Method,
+    size: u32,
+    clients: usize,
+    operations: u64,
+) -> (Vec<Counts>, Fair) {
+    // The description of the layout above relies on it: a lock's word has 8 bytes of the line.
+    const { assert!(size_of::<O>() <= 56, "an object lies beside a lock's word") };
+    let warm_up = O::warm_up(size).max(clients as u64 * method.warm_up());
+    let window = Window::new(clients, size, operations, warm_up);
+    method.run(O::new(size), &window);
+    window.result()
 }

@@ -11,6 +11,8 @@ use std::rc::Rc;
 /// more than others, and may give one of them none.
 pub(crate) struct Window {
     clients: usize,
+    /// The number of entries that the object begins with.
+    size: u32,
     /// The number of operations to be counted, of all clients together.
     wanted: u64,
     /// The number of operations that all clients together make before counting begins.
@@ -23,8 +25,8 @@ pub(crate) struct Window {
     before: RefCell<Vec<u64>>,
     /// The counts and their distribution, once all operations are counted.
     result: RefCell<Option<(Vec<Counts>, Fair)>>,
-    /// The number of additions that clients were told to make, and so the expected value of the
-    /// number at the end.
+    /// The number of operations that clients were told to make, and so of those that the object
+    /// has served at the end.
     asked: Cell<u64>,
 }
 
@@ -38,11 +40,13 @@ pub(crate) struct Fair {
 }
 
 impl Window {
-    pub(crate) fn new(clients: usize, operations: u64, warm_up: u64) -> Rc<Self> {
+    /// `operations` are those of each client, and `warm_up` those of all together.
+    pub(crate) fn new(clients: usize, size: u32, operations: u64, warm_up: u64) -> Rc<Self> {
         Rc::new(Self {
             clients,
+            size,
             wanted: clients as u64 * operations,
-            warm_up: clients as u64 * warm_up,
+            warm_up,
             done: Cell::new(0),
             made: RefCell::new(vec![0; clients]),
             before: RefCell::default(),
@@ -53,6 +57,11 @@ impl Window {
 
     pub(crate) fn clients(&self) -> usize {
         self.clients
+    }
+
+    /// The number of entries that the object begins with.
+    pub(crate) fn size(&self) -> u32 {
+        self.size
     }
 
     /// Tells a client whether to make another operation: a client calls this before each one.
@@ -85,12 +94,12 @@ impl Window {
         }
     }
 
-    /// Checks the number's `value` after everything is over.
+    /// Checks the number of operations that the object has `served`, after everything is over.
     ///
     /// # Panics
-    /// If it is not the number of additions that clients were told to make.
-    pub(crate) fn check(&self, value: u64) {
-        assert_eq!(value, self.asked.get(), "additions asked for, and made");
+    /// If clients were told to make another number of operations.
+    pub(crate) fn check(&self, served: u64) {
+        assert_eq!(served, self.asked.get(), "operations asked for, and made");
     }
 
     /// Takes the counts of the window, and the distribution of operations.
@@ -102,23 +111,4 @@ impl Window {
             .take()
             .expect("clients go on until all is counted")
     }
-}
-
-thread_local! {
-    /// Steps that an operation takes. The operation does not capture it: its size is part of what
-    /// is counted.
-    static WORK: Cell<u64> = const { Cell::new(1) };
-}
-
-/// Sets how many steps [`add`] takes on this thread's machine: see [`Setup::work`](crate::Setup).
-pub(crate) fn set_work(steps: u64) {
-    WORK.set(steps);
-}
-
-/// Adds 1 to the number: the operation of every method but the atomic one. The method decides which
-/// thread runs it. It first pauses for its steps, so that other threads find it under way.
-pub(crate) fn add(number: &mut u64) -> u64 {
-    (0..WORK.get()).for_each(|_| pause());
-    *number += 1;
-    *number
 }

@@ -34,6 +34,7 @@ use crate::combining::{Combiner, Combining, Request};
 use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::facade::memory;
 use corelay_sync::wait::Call;
 use std::ptr;
 
@@ -65,6 +66,8 @@ pub struct DsmSynchWord {
 }
 
 /// A node in the queue of a [`DsmSynch`], in the frame of `apply`.
+// In a build that counts lines it is in a line of its own, as an operation is.
+#[cfg_attr(corelay_lines, repr(align(64)))]
 #[derive(Debug)]
 struct Node {
     signal: Signal,
@@ -84,6 +87,9 @@ unsafe impl Combiner for DsmSynchWord {
     #[track_caller]
     unsafe fn apply(&self, _seat: &mut (), request: Request, limit: u32) {
         let node = Node::new(request);
+        // For the made-up machine: the frame's memory may have held an earlier node, which other
+        // threads have in their caches.
+        memory::write(node.address(), 1);
         // Acquire: pairs with the Release of the exchange to null in `leave` (this thread sees what
         // the last combiner did) and with the Release of the predecessor's exchange here (its node
         // is initialised). Release: pairs with that Acquire; this node is initialised.

@@ -69,7 +69,20 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     lines("--machine", "0x1x1", &["1 to 512"]);
     lines("--machine", "64x64x64", &["1 to 512"]);
     lines("--clients", "0", &["1..=256"]);
+    lines("--clients", "257", &["1..=256"]);
     lines("--clients", "4,300", &["1..=256"]);
+    lines(
+        "--workload",
+        "tree",
+        &["`tree`", "list, queue, stack, hash"],
+    );
+    lines("--workload", "list,queue", &["`list,queue`"]);
+    lines("--size", "0", &["1..=16384"]);
+    lines("--size", "16385", &["1..=16384"]);
+    lines("--size", "-1", &["`-1`"]);
+    lines("--size", "64", &["--size 64", "--workload fetch-add"]);
+    let unserved = ["model", "lines", "--workload", "list", "--method", "atomic"];
+    refused(&unserved, &["--method atomic", "--workload list"]);
     lines("--method", "magic", &["`magic`", "trust-then"]);
     lines(
         "--method",
@@ -441,6 +454,8 @@ fn lines_that_are_known_are_counted_twice_the_same() {
     assert_eq!(first, second);
     let said: serde_json::Value = serde_json::from_str(&first).unwrap();
     assert_eq!(said["what"], "model: lines moved per operation");
+    assert_eq!(said["workload"], "fetch-add");
+    assert!(said["size"].is_null());
     for key in ["schema", "machine", "pin"] {
         assert!(said.get(key).is_some(), "{key}");
     }
@@ -461,6 +476,47 @@ fn lines_that_are_known_are_counted_twice_the_same() {
         assert!(apart <= within, "{method}: {per_operation}, not {expected}");
         // The machine has 8 hardware threads.
         assert!(row(64)["unavailable"].is_string(), "{method}");
+    }
+}
+
+/// Without a number to add to, two methods fall out. A trustee keeps the queue, so the calls of
+/// three clients move what their additions move: see crates/lines/tests/suite/by_hand.rs.
+#[test]
+fn lines_of_a_structure_are_counted_at_its_size() {
+    let args = "model lines --workload queue --size 16 --machine 1x4x1 --clients 1,3 --ops 16";
+    let args: Vec<&str> = args.split(' ').collect();
+    let table = fine(&corelay(&args));
+    let workload =
+        "workload queue: one ring buffer, put and take in turn; 16 entries at the beginning";
+    assert_eq!(table.lines().nth(1), Some(workload));
+    for absent in ["atomic", "trust-post"] {
+        assert!(!table.contains(absent), "{table}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines.svg");
+    let more = ["--json", "--svg", path.to_str().unwrap()];
+    let said: serde_json::Value =
+        serde_json::from_str(&fine(&corelay(&[args.as_slice(), &more].concat()))).unwrap();
+    assert_eq!(
+        (&said["workload"], &said["size"]),
+        (&"queue".into(), &16.into())
+    );
+    let rows = said["rows"].as_array().unwrap();
+    let moved = |method: &str, clients: u64| {
+        let mut rows = rows.iter();
+        let row = rows.find(|row| row["method"] == method && row["clients"] == clients);
+        let row = row.unwrap_or_else(|| panic!("{method}: {said}"));
+        let moved = row["all"]["moved"].as_object().unwrap().values();
+        moved.map(|moved| moved.as_u64().unwrap()).sum::<u64>()
+    };
+    for method in ["ttas", "flat-combining", "cc-synch", "dsm-synch"] {
+        assert_eq!(moved(method, 1), 0, "{method}");
+        assert!(moved(method, 3) > 0, "{method}");
+    }
+    assert_eq!(moved("trust", 3), 3 * 3 * 16);
+    let picture = std::fs::read_to_string(path).unwrap();
+    for shown in ["workload queue of 16", "dsm-synch, 3 clients"] {
+        assert!(picture.contains(shown), "{shown}");
     }
 }
 

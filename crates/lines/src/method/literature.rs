@@ -1,45 +1,49 @@
-//! The methods of `corelay-literature`: all clients add to a number that a server owns, by the
-//! papers' protocols.
+//! The methods of `corelay-literature`: a server owns the object, and is asked by the papers'
+//! protocols.
 
 use super::clients;
-use crate::window::{Window, add};
+use crate::window::Window;
+use crate::workload::{Client, Object};
 use corelay_coherence::spawn;
 use corelay_literature::{AsyncLines, Blocking, Delegation, Protocol, Server, Shape};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::rc::Rc;
 
-pub(super) fn blocking<P: Blocking + 'static>(window: &Rc<Window>) {
-    let (number, servers) = Delegation::<P, u64>::new(1, window.clients(), [0]);
-    serve(servers, window, number, |number, client, window| {
-        let mut lines = number.client(client).expect("each is another client");
+pub(super) fn blocking<P: Blocking + 'static, O: Object>(object: O, window: &Rc<Window>) {
+    let (object, servers) = Delegation::<P, O>::new(1, window.clients(), [object]);
+    serve(servers, window, object, |object, number, window| {
+        let mut lines = object.client(number).expect("each is another client");
+        let mut client = Client::new(number, window.size());
         while window.ask() {
-            lines.apply(0, add);
-            window.done(client);
+            lines.apply(0, client.operation::<O>());
+            window.done(number);
         }
     });
 }
 
 type Callback = Box<dyn FnOnce(u64)>;
 
-pub(super) fn lines(shape: Shape, window: &Rc<Window>) {
-    let (number, servers) = AsyncLines::<u64, Callback>::shaped(shape, 1, window.clients(), [0]);
-    serve(servers, window, number, |number, client, window| {
-        let mut lines = number.client(client).expect("each is another client");
+pub(super) fn lines<O: Object>(shape: Shape, object: O, window: &Rc<Window>) {
+    let (object, servers) = AsyncLines::<O, Callback>::shaped(shape, 1, window.clients(), [object]);
+    serve(servers, window, object, |object, number, window| {
+        let mut lines = object.client(number).expect("each is another client");
+        let mut client = Client::new(number, window.size());
         while window.ask() {
             let done = Rc::clone(window);
-            lines.issue(0, add, Box::new(move |_| done.done(client)));
+            let then = Box::new(move |_| done.done(number));
+            lines.issue(0, client.operation::<O>(), then);
         }
     });
 }
 
 /// Runs a server, and `client` for each client, until all clients have ended. Then stops the server
-/// and checks the number.
-fn serve<P: Protocol + 'static>(
-    servers: Vec<Server<P, u64>>,
+/// and checks the object.
+fn serve<P: Protocol + 'static, O: Object>(
+    servers: Vec<Server<P, O>>,
     window: &Rc<Window>,
-    number: Delegation<P, u64>,
-    client: fn(&Delegation<P, u64>, usize, &Rc<Window>),
+    object: Delegation<P, O>,
+    client: fn(&Delegation<P, O>, usize, &Rc<Window>),
 ) {
     let stop = Rc::new(CachePadded::new(AtomicBool::new(false)));
     let stopped = Rc::clone(&stop);
@@ -48,12 +52,12 @@ fn serve<P: Protocol + 'static>(
             server.run(&stopped);
         }
     });
-    let number = Rc::new(number);
-    let shared = Rc::clone(&number);
+    let object = Rc::new(object);
+    let shared = Rc::clone(&object);
     clients(window, move |index, window| client(&shared, index, window));
     // Release: pairs with the Acquire of `Server::run`.
     stop.store(true, Ordering::Release);
     server.join().expect("a server does not panic");
-    let check = |number: &u64| window.check(*number);
-    number.inspect(check).expect("all clients have gone");
+    let check = |object: &O| window.check(object.served());
+    object.inspect(check).expect("all clients have gone");
 }

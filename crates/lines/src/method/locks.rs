@@ -1,20 +1,21 @@
-//! The methods of `corelay-locks`: all clients add to a number behind a lock.
+//! The methods of `corelay-locks`: the object is behind a lock, spinning or combining.
 
 use super::clients;
-use crate::window::{Window, add};
-use corelay_locks::{Algorithm, Lock};
+use crate::window::Window;
+use crate::workload::{Client, Object};
 use corelay_sync::{Session, Shared};
 use std::rc::Rc;
 
-pub(super) fn run<A: Algorithm + 'static>(window: &Rc<Window>) {
-    let lock = Rc::new(Lock::<A, u64>::new(0));
+pub(super) fn run<L: Shared<Value: Object> + 'static>(lock: L, window: &Rc<Window>) {
+    let lock = Rc::new(lock);
     let shared = Rc::clone(&lock);
-    clients(window, move |client, window| {
+    clients(window, move |number, window| {
         let mut session = shared.session();
+        let mut client = Client::new(number, window.size());
         while window.ask() {
-            session.apply(add);
-            window.done(client);
+            session.apply(client.operation::<L::Value>());
+            window.done(number);
         }
     });
-    window.check(lock.session().apply(|number| *number));
+    window.check(lock.session().apply(|object| object.served()));
 }

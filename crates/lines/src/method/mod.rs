@@ -6,8 +6,9 @@ mod locks;
 mod trust;
 
 use crate::window::Window;
+use crate::workload::{Object, Workload};
 use corelay_literature::{FfwdLines, ParseShapeError, RclLines, Shape};
-use corelay_locks::{ClhWord, McsWord, TicketWord, TtasWord};
+use corelay_locks::{CcSynch, Clh, DsmSynch, FlatCombining, Mcs, Tas, Ticket, Ttas};
 use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -22,8 +23,10 @@ fn in_flight(shape: Shape) -> u64 {
 /// A method of sharing, by the name that it has in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A read-modify-write of the number itself.
+    /// A read-modify-write of the number itself: for [`Workload::FetchAdd`] only.
     Atomic,
+    /// `corelay_locks::Tas`.
+    Tas,
     /// `corelay_locks::Ttas`.
     Ttas,
     /// `corelay_locks::Ticket`.
@@ -32,6 +35,12 @@ pub enum Method {
     Mcs,
     /// `corelay_locks::Clh`.
     Clh,
+    /// `corelay_locks::FlatCombining`.
+    FlatCombining,
+    /// `corelay_locks::CcSynch`.
+    CcSynch,
+    /// `corelay_locks::DsmSynch`.
+    DsmSynch,
     /// `corelay_literature::Ffwd`.
     Ffwd,
     /// `corelay_literature::Rcl`.
@@ -42,18 +51,22 @@ pub enum Method {
     Trust,
     /// `corelay_delegate::Trust::apply_then`, a window of 256.
     TrustThen,
-    /// `corelay_delegate::Trust::post`, a window of 256.
+    /// `corelay_delegate::Trust::post`, a window of 256: for [`Workload::FetchAdd`] only.
     TrustPost,
 }
 
 impl Method {
     /// All methods.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Atomic,
+        Self::Tas,
         Self::Ttas,
         Self::Ticket,
         Self::Mcs,
         Self::Clh,
+        Self::FlatCombining,
+        Self::CcSynch,
+        Self::DsmSynch,
         Self::Ffwd,
         Self::Rcl,
         Self::AsyncLines(Shape::DEFAULT),
@@ -66,10 +79,14 @@ impl Method {
     pub fn name(self) -> String {
         let name = match self {
             Self::Atomic => "atomic",
+            Self::Tas => "tas",
             Self::Ttas => "ttas",
             Self::Ticket => "ticket",
             Self::Mcs => "mcs",
             Self::Clh => "clh",
+            Self::FlatCombining => "flat-combining",
+            Self::CcSynch => "cc-synch",
+            Self::DsmSynch => "dsm-synch",
             Self::Ffwd => "ffwd",
             Self::Rcl => "rcl",
             Self::AsyncLines(Shape::DEFAULT) => LINES,
@@ -84,8 +101,13 @@ impl Method {
     /// The number of threads that serve: 1 or 0.
     pub fn servers(self) -> usize {
         match self {
-            Self::Atomic | Self::Ttas | Self::Ticket | Self::Mcs | Self::Clh => 0,
-            _ => 1,
+            Self::Ffwd
+            | Self::Rcl
+            | Self::AsyncLines(_)
+            | Self::Trust
+            | Self::TrustThen
+            | Self::TrustPost => 1,
+            _ => 0,
         }
     }
 
@@ -112,20 +134,30 @@ impl Method {
         }
     }
 
-    /// Runs the clients, and the server if there is one, to their ends.
-    pub(crate) fn run(self, window: &Rc<Window>) {
+    /// Whether clients can make the operations of `workload` by this method. An atomic instruction
+    /// only adds to a number, and a post, which nobody waits for, cannot look anything up.
+    pub fn serves(self, workload: Workload) -> bool {
+        workload == Workload::FetchAdd || !matches!(self, Self::Atomic | Self::TrustPost)
+    }
+
+    /// Runs the clients, and the server if there is one, to their ends. They share `object`.
+    pub(crate) fn run<O: Object>(self, object: O, window: &Rc<Window>) {
         match self {
             Self::Atomic => atomic::run(window),
-            Self::Ttas => locks::run::<TtasWord>(window),
-            Self::Ticket => locks::run::<TicketWord>(window),
-            Self::Mcs => locks::run::<McsWord>(window),
-            Self::Clh => locks::run::<ClhWord>(window),
-            Self::Ffwd => literature::blocking::<FfwdLines>(window),
-            Self::Rcl => literature::blocking::<RclLines>(window),
-            Self::AsyncLines(shape) => literature::lines(shape, window),
-            Self::Trust => trust::apply(window),
-            Self::TrustThen => trust::apply_then(window),
-            Self::TrustPost => trust::post(window),
+            Self::Tas => locks::run(Tas::new(object), window),
+            Self::Ttas => locks::run(Ttas::new(object), window),
+            Self::Ticket => locks::run(Ticket::new(object), window),
+            Self::Mcs => locks::run(Mcs::new(object), window),
+            Self::Clh => locks::run(Clh::new(object), window),
+            Self::FlatCombining => locks::run(FlatCombining::new(object), window),
+            Self::CcSynch => locks::run(CcSynch::new(object), window),
+            Self::DsmSynch => locks::run(DsmSynch::new(object), window),
+            Self::Ffwd => literature::blocking::<FfwdLines, O>(object, window),
+            Self::Rcl => literature::blocking::<RclLines, O>(object, window),
+            Self::AsyncLines(shape) => literature::lines(shape, object, window),
+            Self::Trust => trust::apply(object, window),
+            Self::TrustThen => trust::apply_then(object, window),
+            Self::TrustPost => trust::post(object, window),
         }
     }
 }

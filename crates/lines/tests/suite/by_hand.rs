@@ -1,6 +1,7 @@
 //! Counts of the shipped sources, compared with counts worked out by hand.
 
 use corelay_coherence::{Counts, Distance, Machine, counts, pause, restart_counts, spawn};
+use corelay_lines::{Count, Method, Setup, Workload};
 use corelay_literature::Ffwd;
 use corelay_locks::{Mcs, McsWord};
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
@@ -189,15 +190,8 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
 /// call: then that is a claim, and no line moves for it.
 #[test]
 fn a_lone_call_moves_its_line_four_times_and_three_beside_others() {
-    use corelay_lines::{Method, Setup};
     for (clients, lines) in [(1, 4), (4, 3), (8, 3)] {
-        let count = Setup {
-            machine: Machine::new(1, 16, 1).unwrap(),
-            places: (0..=clients).collect(),
-            operations: 100,
-            work: 1,
-        }
-        .count(Method::Trust);
+        let count = counted(Method::Trust, Workload::FetchAdd, clients, 1);
         let rounded = |events| count.per_operation(events).round() as u64;
         assert_eq!(rounded(count.all.lines()), lines, "{clients} clients");
         assert_eq!(rounded(count.all.claims()), 2, "{clients} clients");
@@ -205,5 +199,217 @@ fn a_lone_call_moves_its_line_four_times_and_three_beside_others() {
         let off =
             count.all.lines().abs_diff(lines * calls) + count.all.claims().abs_diff(2 * calls);
         assert!(off * 50 < calls, "{clients} clients: {:?}", count.all);
+    }
+}
+
+fn counted(method: Method, workload: Workload, clients: usize, work: u64) -> Count {
+    Setup {
+        machine: Machine::new(1, 40, 1).unwrap(),
+        places: (0..clients + method.servers()).collect(),
+        workload,
+        size: 64,
+        operations: 100,
+        work,
+    }
+    .count(method)
+}
+
+/// Lines moved per operation.
+fn lines(method: Method, workload: Workload, clients: usize, work: u64) -> f64 {
+    let count = counted(method, workload, clients, work);
+    count.per_operation(count.all.lines())
+}
+
+/// A waiter hands its closure to the combiner: a constant number of lines, as Fatourou and
+/// Kallimanis argue, whatever the number of clients and the length of a section. By hand, for each
+/// operation of CC-Synch, whose combiner is busy:
+///
+/// | what | who | moves | claims |
+/// |---|---|---|---|
+/// | a new operation in the frame, whose last result this thread has read there | the waiter | | 1 |
+/// | the tail is exchanged | the waiter | 1 | |
+/// | the request is written into the node that was the tail, which its last owner has reset | the waiter | 1 | |
+/// | the link and the request are read | the combiner | 1 | |
+/// | the operation is read, and the closure taken out of it | the combiner | 1 | 1 |
+/// | the answer is written into the node, which the waiter reads all the time | the combiner | | 1 |
+/// | it is seen | the waiter | 1 | |
+/// | the node is reset | the waiter | | 1 |
+/// | the result is read | the waiter | 1 | |
+///
+/// In DSM-Synch the node is new in the frame, so it is claimed then and not reset. The successor
+/// writes its link there (1 move), and the waiter, who reads the node all the time, gets it back
+/// (1 move); but the request is there already.
+///
+/// The value and the word's own line move when another thread becomes the combiner, after 64
+/// operations.
+#[test]
+fn combining_queues_move_a_constant_number_of_lines() {
+    for (method, moves) in [(Method::CcSynch, 6.0), (Method::DsmSynch, 7.0)] {
+        for (clients, work) in [(4, 1), (8, 1), (16, 1), (8, 8)] {
+            let count = counted(method, Workload::FetchAdd, clients, work);
+            let moved = count.per_operation(count.all.lines());
+            let claimed = count.per_operation(count.all.claims());
+            assert!(
+                (moved - moves).abs() < 0.4,
+                "{method}, {clients} clients, {work}: {moved}"
+            );
+            assert!(
+                (claimed - 4.0).abs() < 0.4,
+                "{method}, {clients} clients, {work}: {claimed}"
+            );
+        }
+    }
+}
+
+/// If sections are so long that waiters no longer spin, each waits by a token in its frame. By hand,
+/// beside the moves of a waiter that spins:
+///
+/// | what | who | moves | claims |
+/// |---|---|---|---|
+/// | the token is set | the combiner | 1 | |
+/// | that is seen | the waiter | 1 | |
+/// | the token ends | the waiter | | 1 |
+///
+/// The answer in the node is not seen then, for nobody looks; the node comes back (1 move) when the
+/// waiter resets it, or makes a new one there (1 claim less).
+#[test]
+fn a_waiter_by_a_token_costs_two_lines_more() {
+    for (method, moves) in [(Method::CcSynch, 8), (Method::DsmSynch, 9)] {
+        let count = counted(method, Workload::FetchAdd, 8, 32);
+        assert_eq!(count.all.lines(), moves * count.operations, "{method}");
+        assert_eq!(count.all.claims(), 4 * count.operations, "{method}");
+    }
+}
+
+/// A lone client of CC-Synch has every line. Of two clients one combines all the time, if sections
+/// are so long that the other comes meanwhile. By hand, for an operation of each:
+///
+/// | what | who | moves | claims |
+/// |---|---|---|---|
+/// | a new operation in the frame, whose last result this thread has read there | the waiter | | 1 |
+/// | the tail is exchanged; the combiner had taken it, and comes back to free it | both | 2 | |
+/// | the request is written into the combiner's node, which both have read | the waiter | | 1 |
+/// | the link and the request are read | the combiner | 1 | |
+/// | the operation is read, and the closure taken out of it | the combiner | 1 | 1 |
+/// | the answer is written into the node, which the waiter reads all the time | the combiner | | 1 |
+/// | it is seen, and the node is reset | the waiter | 1 | 1 |
+/// | the waiter's own node, the last one, is looked at: nobody follows | the combiner | 1 | |
+/// | the result is read | the waiter | 1 | |
+///
+/// The two exchange their nodes, so the next round is the same. If a section takes no step, it is
+/// over before the other comes: only the tail and the value go over.
+#[test]
+fn cc_synch_moves_nothing_alone_and_serves_the_second_of_two() {
+    let cc_synch = |clients, work| {
+        let Count {
+            operations,
+            all,
+            fewest,
+            most,
+            ..
+        } = counted(Method::CcSynch, Workload::FetchAdd, clients, work);
+        assert_eq!((fewest, most), (100, 100), "{clients} clients, {work}");
+        assert_eq!(
+            (all.from_memory, all.sleeps),
+            (0, 0),
+            "{clients} clients, {work}"
+        );
+        (operations, all.lines(), all.claims())
+    };
+    for work in [0, 1, 8] {
+        assert_eq!(cc_synch(1, work), (100, 0, 0));
+    }
+    assert_eq!(cc_synch(2, 0), (200, 2 * 200, 0));
+    for work in [4, 8] {
+        assert_eq!(cc_synch(2, work), (200, 7 * 100, 5 * 100));
+    }
+}
+
+/// Each exchange of a waiter takes the lock's line away. A line moves once a step, so a section of
+/// so many steps costs as many moves, if there are waiters enough; the last three are the exchange
+/// that succeeds, the value, and the exchange meanwhile. Waiters of `ttas` only read, and those of
+/// `mcs` read lines of their own.
+#[test]
+fn a_section_of_tas_moves_a_line_each_step_and_others_do_not() {
+    let tas = |clients, work| lines(Method::Tas, Workload::FetchAdd, clients, work);
+    for work in [4, 16, 32] {
+        let moved = tas(16, work);
+        let expected = work as f64;
+        assert!(
+            (expected..=expected + 4.0).contains(&moved),
+            "{work} steps: {moved}"
+        );
+    }
+    // A lone waiter has the line.
+    assert!(tas(2, 32) < 4.0);
+    let [short, long] = [1, 16].map(|work| lines(Method::Mcs, Workload::FetchAdd, 8, work));
+    assert!((short - long).abs() < 0.1, "mcs: {short}, {long}");
+}
+
+/// Eight clients go round an MCS lock, so all of them put, and then all of them take. The values of
+/// such a round fill a line of the queue, and the same line of the stack again and again. By hand:
+///
+/// * Of eight puts the first finds the line shared with those that took from it, and claims it. Each
+///   of the others moves it from the client before: 7 moves and 1 claim.
+/// * Of eight takes that of the last client to put finds the line at home: 7 moves.
+///
+/// That is added to the 6 moves and 2 claims of the lock.
+#[test]
+fn a_queue_and_a_stack_move_their_values_with_the_lock() {
+    for workload in [Workload::Queue, Workload::Stack] {
+        let count = counted(Method::Mcs, workload, 8, 1);
+        let [moved, claimed] = [count.all.lines(), count.all.claims()];
+        let rounds = count.operations / 16;
+        assert!(
+            moved.abs_diff(rounds * (16 * 6 + 14)) < 10,
+            "{workload}: {moved}"
+        );
+        assert!(
+            claimed.abs_diff(rounds * (16 * 2 + 1)) < 10,
+            "{workload}: {claimed}"
+        );
+    }
+}
+
+/// A trustee keeps the queue's lines, and a put or a take fits into the line of a call as an addition
+/// does. So the calls move what additions do (above), and the queue adds nothing: 4 moves for a lone
+/// client, 3 with several. With two, every other visit of the trustee comes before the next call.
+#[test]
+fn a_queue_of_a_trustee_stays_there() {
+    for (clients, halves) in [(1, 8), (2, 7), (8, 6)] {
+        let count = counted(Method::Trust, Workload::Queue, clients, 1);
+        assert_eq!(
+            2 * count.all.lines(),
+            halves * count.operations,
+            "{clients} clients"
+        );
+        assert_eq!(
+            count.all.claims(),
+            2 * count.operations,
+            "{clients} clients"
+        );
+    }
+}
+
+/// The lines of a structure follow a lock from thread to thread. With a server they stay, and a
+/// combiner keeps them for up to 64 operations.
+#[test]
+fn structures_follow_a_lock_and_stay_with_a_server() {
+    let added = |method, workload, clients| {
+        let alone = lines(method, Workload::FetchAdd, clients, 1);
+        lines(method, workload, clients, 1) - alone
+    };
+    // A search goes over all nodes that other clients have written since this client's last one.
+    let [two, eight] = [2, 8].map(|clients| added(Method::Mcs, Workload::List, clients));
+    assert!(1.5 * two < eight && eight > 1.0, "list: {two}, {eight}");
+    for method in [Method::Trust, Method::Ffwd] {
+        for workload in Workload::ALL {
+            let moved = added(method, workload, 8);
+            assert!(moved.abs() < 0.7, "{method}, {workload}: {moved}");
+        }
+    }
+    for method in [Method::CcSynch, Method::DsmSynch] {
+        let moved = added(method, Workload::Queue, 8);
+        assert!((0.0..0.3).contains(&moved), "{method}: {moved}");
     }
 }

@@ -7,6 +7,7 @@
 //! The body is the closure, then nothing while that runs, then its result or its panic.
 
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::memory;
 use corelay_sync::wait::NoSwitch;
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -32,6 +33,8 @@ impl Request {
     /// has run it, and no other request of the same lock runs.
     #[inline]
     pub(crate) unsafe fn run(self) {
+        // For the made-up machine: the header is in another thread's frame.
+        memory::read(self.0.as_ptr(), 1);
         // SAFETY: the operation is in its frame (the caller's duty).
         let run = unsafe { self.0.as_ref() }.run;
         // SAFETY: the caller's duties; `run` is for the operation's type, for `Operation::new` put
@@ -41,7 +44,10 @@ impl Request {
 }
 
 /// A closure for a value, and later its result.
+// In a build that counts lines it begins with one, or the counts would depend on where the compiler
+// puts it in the frame.
 #[repr(C)]
+#[cfg_attr(corelay_lines, repr(align(64)))]
 pub(crate) struct Operation<'a, T: ?Sized, F, R> {
     /// First, so that the address of the operation is that of its header.
     header: Header,

@@ -3,6 +3,7 @@
 use super::operation::Operation;
 use super::{Combiner, Combining, Limited};
 use corelay_sync::Session;
+use corelay_sync::facade::memory;
 use corelay_sync::wait::NoSwitch;
 use std::fmt;
 use std::marker::PhantomData;
@@ -68,6 +69,8 @@ impl<C: Combiner, T> Session for CombiningSession<'_, C, T> {
         let combiner = &self.lock.combiner;
         let operation = Operation::new(value, f);
         let request = operation.request();
+        // For the made-up machine, here and below: the operation goes to the combiner and back.
+        memory::write(&raw const operation, 1);
         if NoSwitch::is_active() {
             // SAFETY: the operation is a local that stays here, and nobody has run it; the seat is
             // of this lock.
@@ -78,6 +81,7 @@ impl<C: Combiner, T> Session for CombiningSession<'_, C, T> {
             // SAFETY: as above.
             unsafe { combiner.apply(&mut self.seat, request, *limit) };
         }
+        memory::read(&raw const operation, 1);
         operation.into_result()
     }
 }

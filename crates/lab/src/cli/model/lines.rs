@@ -7,7 +7,7 @@ use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_lab_report::table::columns::columns;
 use corelay_lab_report::words;
-use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup};
+use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup, Workload};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -25,12 +25,20 @@ const MOST_CLIENTS: u64 = 256;
 ///
 /// The source code that corelay ships runs on a simulated machine, in lock step and always with the
 /// same result. Every cache line that moves is counted, by distance; nothing is timed. All clients
-/// add to one number; delegation has a server thread more.
+/// share one number or one structure; delegation has a server thread more.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Methods to count, or `all`
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = methods, help = method_help())]
     method: Methods,
+
+    /// What the clients share
+    #[arg(long, value_name = "WORKLOAD", default_value_t = Workload::FetchAdd, value_parser = str::parse::<Workload>, help = workload_help())]
+    workload: Workload,
+
+    /// Entries that the structure begins with [default: 1024]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=Workload::MAX_SIZE.into()))]
+    size: Option<u64>,
 
     /// Sockets x cores of a socket x hardware threads of a core, at most 512 threads in all
     #[arg(long, value_name = "SxCxT", default_value = "4x16x2", value_parser = str::parse::<Machine>)]
@@ -44,7 +52,7 @@ pub(super) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=100_000))]
     ops: Option<u64>,
 
-    /// Steps of computation in each operation, where the number is; moving a line takes one step
+    /// Steps of computation in each operation, where the object is; moving a line takes one step
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
           value_parser = number(0..=1000))]
     work: u64,
@@ -62,8 +70,34 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// The methods on the command line: all of them that serve the workload, or those that are named.
 #[derive(Clone, Debug)]
-struct Methods(Vec<Method>);
+enum Methods {
+    All,
+    Named(Vec<Method>),
+}
+
+impl Methods {
+    /// The methods to count.
+    ///
+    /// # Errors
+    /// A sentence that names `--method`, if one is named that does not serve the workload.
+    fn serving(&self, workload: Workload) -> Result<Vec<Method>, String> {
+        let serves = |method: &Method| method.serves(workload);
+        let named = match self {
+            Self::All => return Ok(Method::ALL.into_iter().filter(serves).collect()),
+            Self::Named(named) => named,
+        };
+        match named.iter().find(|method| !serves(method)) {
+            None => Ok(named.clone()),
+            Some(method) => Err(format!(
+                "--method {method}: this method has no operations of --workload {workload}; leave \
+                 it out, or give --workload {}",
+                Workload::FetchAdd
+            )),
+        }
+    }
+}
 
 fn method_help() -> String {
     format!(
@@ -73,9 +107,22 @@ fn method_help() -> String {
     )
 }
 
+fn workload_help() -> String {
+    let names = Workload::ALL.map(Workload::name).join(", ");
+    format!(
+        "What the clients share: {names}. `{}` and `{}` count {} only",
+        Method::Atomic,
+        Method::TrustPost,
+        Workload::FetchAdd
+    )
+}
+
 fn methods(text: &str) -> Result<Methods, String> {
+    if text.trim() == "all" {
+        return Ok(Methods::All);
+    }
     let read = |name: &str| name.parse().map_err(|error: MethodError| error.to_string());
-    list::named(text, &Method::ALL, |method| method.name(), read).map(Methods)
+    list::named(text, &Method::ALL, |method| method.name(), read).map(Methods::Named)
 }
 
 fn clients(text: &str) -> Result<List, String> {
@@ -91,6 +138,9 @@ fn clients(text: &str) -> Result<List, String> {
 pub(super) struct Output {
     pub(super) schema: u32,
     pub(super) what: &'static str,
+    pub(super) workload: &'static str,
+    /// Entries that the structure begins with; none for a number.
+    pub(super) size: Option<u32>,
     pub(super) machine: String,
     pub(super) pin: String,
     pub(super) work: u64,
@@ -203,13 +253,15 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
              CPU once, or give an order other than `none`"
         ));
     }
-    args.fits(order.len())?;
+    let size = args.size()?;
+    let methods = args.method.serving(args.workload)?;
+    args.fits(&methods, order.len())?;
     let svg = match &args.svg {
         Some(path) => Some(output::open_beside("--svg", path)?),
         None => None,
     };
     let mut pairs = Vec::new();
-    for &method in &args.method.0 {
+    for &method in &methods {
         pairs.extend(args.clients.0.iter().map(|&clients| (method, clients)));
     }
     let steps = pairs.len() as u64;
@@ -220,7 +272,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         rows.push(Row {
             method: method.name(),
             clients,
-            result: count(method, clients as usize, &args, &order),
+            result: count(method, clients as usize, size, &args, &order),
         });
         progress.inc(1);
     }
@@ -228,6 +280,8 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     let output = Output {
         schema: SCHEMA,
         what: HEADING,
+        workload: args.workload.name(),
+        size,
         machine: machine.to_string(),
         pin: args.pin.to_string(),
         work: args.work,
@@ -238,16 +292,35 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         let written = target.write(svg.as_bytes());
         written.map_err(|why| output::unwritable_file("--svg", path, &why))?;
     }
-    super::deliver(args.json, &output, &text(&output, machine, &order))
+    super::deliver(
+        args.json,
+        &output,
+        &text(&output, args.workload, machine, &order),
+    )
 }
 
 impl Args {
+    /// The size of the structure; none for a number.
+    ///
+    /// # Errors
+    /// A sentence that names `--size`, if a number has been given one.
+    fn size(&self) -> Result<Option<u32>, String> {
+        match (self.workload.has_size(), self.size) {
+            (true, size) => Ok(Some(size.map_or(Workload::SIZE, |size| size as u32))),
+            (false, None) => Ok(None),
+            (false, Some(size)) => Err(format!(
+                "--size {size}: --workload {} has no entries; leave --size out, or give a structure",
+                self.workload
+            )),
+        }
+    }
+
     /// Checks that at least one method fits with the fewest clients.
     ///
     /// # Errors
     /// A sentence that names `--clients`.
-    fn fits(&self, places: usize) -> Result<(), String> {
-        let servers = self.method.0.iter().map(|method| method.servers()).min();
+    fn fits(&self, methods: &[Method], places: usize) -> Result<(), String> {
+        let servers = methods.iter().map(|method| method.servers()).min();
         let clients = self.clients.0.iter().min();
         let threads = servers.unwrap_or(0) + clients.map_or(0, |&clients| clients as usize);
         if threads <= places {
@@ -269,7 +342,13 @@ fn hardware_threads(number: usize) -> String {
 }
 
 /// Counts one method, if each of its threads gets a hardware thread of its own in `order`.
-fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> CountResult {
+fn count(
+    method: Method,
+    clients: usize,
+    size: Option<u32>,
+    args: &Args,
+    order: &[usize],
+) -> CountResult {
     let threads = method.servers() + clients;
     if threads > order.len() {
         return CountResult::Unavailable {
@@ -279,6 +358,8 @@ fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> CountR
     let setup = Setup {
         machine: args.machine,
         places: order[..threads].to_vec(),
+        workload: args.workload,
+        size: size.unwrap_or(0),
         operations: args.ops.unwrap_or(method.operations()),
         work: args.work,
     };
@@ -299,8 +380,13 @@ fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> CountR
     }
 }
 
-fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
-    let mut text = format!("{HEADING}\n");
+fn text(output: &Output, workload: Workload, machine: Machine, order: &[usize]) -> String {
+    let mut text = format!("{HEADING}\nworkload {workload}: {}", workload.describe());
+    if let Some(size) = output.size {
+        let entries = words::count(size.into(), "entry", "entries");
+        let _ = write!(text, "; {entries} at the beginning");
+    }
+    text.push('\n');
     let first: Vec<String> = order.iter().take(8).map(usize::to_string).collect();
     let more = if order.len() > 8 { ", …" } else { "" };
     let _ = writeln!(
@@ -395,7 +481,7 @@ mod tests {
 
     #[test]
     fn names_are_read_once_each() {
-        let read = |text| methods(text).map(|Methods(list)| list);
+        let read = |text| methods(text)?.serving(Workload::FetchAdd);
         assert_eq!(
             read(" mcs , ttas,mcs").unwrap(),
             [Method::Mcs, Method::Ttas]
@@ -409,6 +495,20 @@ mod tests {
             ("mutex", "not corelay's own"),
         ] {
             assert!(read(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_means_those_that_serve_the_workload() {
+        let serving = |text, workload| methods(text).unwrap().serving(workload);
+        for workload in Workload::ALL {
+            let all = serving("all", workload).unwrap();
+            assert!(all.iter().all(|method| method.serves(workload)));
+            assert_eq!(serving("cc-synch", workload), Ok(vec![Method::CcSynch]));
+        }
+        let error = serving("mcs,atomic", Workload::List).unwrap_err();
+        for word in ["--method atomic", "--workload list", "fetch-add"] {
+            assert!(error.contains(word), "{error}");
         }
     }
 }

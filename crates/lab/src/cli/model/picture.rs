@@ -31,11 +31,13 @@ pub(super) fn picture(output: &Output) -> String {
     let tips: Vec<String> = points().map(|point| format!("{}.", point.tip)).collect();
     let x = Scale::powers_of_two(points().map(|point| point.x));
     let y = Scale::for_values(points().map(|point| point.y));
+    let size = output.size.map(|size| format!(" of {size}"));
+    let size = size.unwrap_or_default();
     let plot = LinePlot {
         id: "lines-moved".to_owned(),
         title: format!(
-            "{HEADING}, machine {}, threads placed: {}",
-            output.machine, output.pin
+            "{HEADING}, workload {}{size}, machine {}, threads placed: {}",
+            output.workload, output.machine, output.pin
         ),
         description: tips.join(" "),
         x_label: "clients",
@@ -97,6 +99,8 @@ mod tests {
         let output = Output {
             schema: 1,
             what: HEADING,
+            workload: "list",
+            size: Some(64),
             machine: "1x8x1".to_owned(),
             pin: "sockets".to_owned(),
             work: 1,
@@ -117,7 +121,7 @@ mod tests {
         let text: String = document.descendants().filter_map(|n| n.text()).collect();
         for shown in [
             HEADING,
-            "machine 1x8x1, threads placed: sockets",
+            "workload list of 64, machine 1x8x1, threads placed: sockets",
             "mcs, 8 clients: 6.00 lines",
             "trust, 4",
         ] {

@@ -18,16 +18,14 @@
 //! themselves: the token wakes it. And in a launched closure the call may be refused, because its
 //! shard's holder waits for that closure: then a barrier has the request itself refused.
 
+use super::panics::{Payload, caught, discard, keep_first};
 use corelay_delegate::{ApplyFuture, AsyncError, Poisoned, Trust, TryApplyError, barrier};
 use corelay_sync::wait::{self, Call, NoSwitch, Token};
-use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-
-type Payload = Box<dyn Any + Send>;
 
 /// One request's part of the caller's frame.
 struct Job<'a, W, F> {
@@ -118,23 +116,41 @@ impl<S: 'static, W, F: Fn(&mut S, W)> Wait<'_, S, W, F> {
         }
     }
 
-    /// Panics if a call has, or if a job has not run to its end.
+    /// Panics if a job has not run to its end, or if a call has panicked meanwhile.
     fn finish(mut self) {
         self.wait();
-        for ((shard, job), future) in self.jobs.iter().zip(&mut self.futures) {
+        let mut failure = None;
+        for ((shard, job), future) in self.jobs.iter().zip(std::mem::take(&mut self.futures)) {
             if !job.has_run.get()
                 && let Some(future) = future
+                && let Err(error) = self.outcome(future, shard)
             {
-                match outcome(future, shard) {
-                    Ok(()) => unreachable!("a job that has returned has run"),
-                    Err(AsyncError::Panicked(payload)) => resume_unwind(payload),
-                    Err(AsyncError::Poisoned) => panic!("{Poisoned}"),
-                    Err(other) => panic!("{other}"),
-                }
+                keep_first(&mut failure, error);
             }
         }
-        if let Some(payload) = self.panic.take() {
+        let panic = self.panic.take();
+        if let Some(error) = failure {
+            discard(panic);
+            match error {
+                AsyncError::Panicked(payload) => resume_unwind(payload),
+                AsyncError::Poisoned => panic!("{Poisoned}"),
+                other => panic!("{other}"),
+            }
+        }
+        if let Some(payload) = panic {
             resume_unwind(payload);
+        }
+    }
+
+    /// The outcome of a job that is done: its future is complete, or about to be.
+    #[cold]
+    fn outcome(&mut self, mut future: ApplyFuture<()>, shard: &Trust<S>) -> Result<(), AsyncError> {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            match Pin::new(&mut future).poll(&mut context) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending => self.try_call(|| pass(shard)),
+            };
         }
     }
 }
@@ -154,13 +170,9 @@ impl<S, W, F> Wait<'_, S, W, F> {
     /// Runs `call`, and keeps the panic with which it ends.
     #[inline]
     fn try_call<R>(&mut self, call: impl FnOnce() -> R) -> Option<R> {
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(result) => Some(result),
-            Err(payload) => {
-                self.panic.get_or_insert(payload);
-                None
-            }
-        }
+        caught(call)
+            .map_err(|payload| keep_first(&mut self.panic, payload))
+            .ok()
     }
 }
 
@@ -176,17 +188,6 @@ fn pass<S>(shard: &Trust<S>) {
         // The job would wait in the same ring. Waited for by a barrier, it is refused. Other
         // failures that the barrier reports are lost, but the caller panics anyway.
         let _ = barrier();
-    }
-}
-
-/// The outcome of a job that is done: its future is complete, or about to be.
-fn outcome<S>(future: &mut ApplyFuture<()>, shard: &Trust<S>) -> Result<(), AsyncError> {
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        match Pin::new(&mut *future).poll(&mut context) {
-            Poll::Ready(outcome) => return outcome,
-            Poll::Pending => pass(shard),
-        }
     }
 }
 

@@ -2,9 +2,9 @@
 //! items, because the caller goes on.
 
 use super::handle::Sharded;
+use super::panics::{Payload, discard, keep_first};
 use super::placement::Placement;
 use corelay_delegate::{ApplyFuture, AsyncError};
-use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use std::vec;
 
 /// The results of a shard's items, or a panic that has been caught on its trustee.
-pub(super) type Results<R> = Result<Vec<R>, Box<dyn Any + Send>>;
+pub(super) type Results<R> = Result<Vec<R>, Payload>;
 
 /// The results of a batch while they arrive.
 struct Arrivals<R> {
@@ -101,20 +101,21 @@ impl<R> Future for ManyFuture<R> {
             Poll::Ready(results) => {
                 match results.and_then(|results| results.map_err(AsyncError::Panicked)) {
                     Ok(results) => here.put(*shard, results),
-                    Err(error) => failure = failure.take().or(Some(error)),
+                    Err(error) => keep_first(&mut failure, error),
                 }
                 false
             }
         });
-        let result = match failure {
-            Some(error) => Some(Err(error)),
-            None => here.take().map(Ok),
-        };
-        let Some(result) = result else {
+        if let Some(error) = failure {
+            // Nobody takes the other results: their panics when they are dropped are dropped, too.
+            discard((arrivals.take(), std::mem::take(futures)));
+            return Poll::Ready(Err(error));
+        }
+        let Some(results) = here.take() else {
             return Poll::Pending;
         };
         *arrivals = None;
-        Poll::Ready(result)
+        Poll::Ready(Ok(results))
     }
 }
 

@@ -68,6 +68,7 @@
 //! | `fan_out` | requests to several shards that borrow from the caller's frame; the one wait |
 //! | `batch` | items grouped by shard |
 //! | `later` | batches with futures and callbacks |
+//! | `panics` | the first of several panics |
 //! | `collection` | shards that have a length |
 //! | `map` | the hash map; `map/table`: its shards |
 //!
@@ -81,6 +82,7 @@ mod fan_out;
 mod handle;
 mod later;
 mod map;
+mod panics;
 mod placement;
 
 pub use self::collection::Collection;

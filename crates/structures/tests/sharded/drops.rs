@@ -104,3 +104,18 @@ fn a_batch_drops_what_a_panic_leaves() {
         }
     });
 }
+
+/// The last handle goes where the shards are, while another map's call runs.
+#[test]
+fn the_last_handle_may_be_dropped_on_a_trustee() {
+    on_both(|trustees| {
+        let alive = Arc::new(AtomicIsize::new(0));
+        let map = ShardedMap::with_shards(trustees, 3);
+        map.insert_many((0..100).map(|n| (n, Counted::new(&alive))));
+        let other = ShardedMap::new(trustees);
+        other.insert(1, Some(map));
+        other.update(&1, |handle| drop(handle.take()));
+        settle(&alive, 0);
+        assert_eq!(other.len(), 1);
+    });
+}

@@ -3,9 +3,12 @@
 use crate::support::{block_on, dedicated, message, on_both, panic_of};
 use corelay_delegate::{AsyncError, Trustees, barrier, poll};
 use corelay_structures::sharded::{Sharded, ShardedMap};
-use std::hash::{Hash, Hasher};
+use std::any::Any;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The call that panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -212,20 +215,22 @@ fn closure_panics_reach_their_caller_and_the_map_goes_on() {
     });
 }
 
-/// All other keys are done.
+/// All other keys are done, in short batches and in long ones.
 #[test]
 fn a_panic_in_a_batch_is_that_key_alone() {
     on_both(|trustees| {
-        let map = ShardedMap::with_shards(trustees, 3);
-        map.insert_many((0..100).map(|n| (n, n)));
-        let update = |n: &mut i32| {
-            assert!(*n % 40 != 7, "seven");
-            *n += 1000;
-        };
-        let keys: Vec<i32> = (0..100).collect();
-        assert_eq!(panic_of(|| map.update_many(&keys, update)), "seven");
-        let expected = |n| Some(if n % 40 == 7 { n } else { n + 1000 });
-        assert!(map.get_many(&keys).into_iter().eq((0..100).map(expected)));
+        for count in [20, 100] {
+            let map = ShardedMap::with_shards(trustees, 3);
+            let keys: Vec<i32> = (0..count).collect();
+            map.insert_many(keys.iter().map(|n| (*n, *n)));
+            let update = |n: &mut i32| {
+                assert!(*n % 40 != 7, "seven");
+                *n += 1000;
+            };
+            assert_eq!(panic_of(|| map.update_many(&keys, update)), "seven");
+            let expected = |n| Some(if n % 40 == 7 { n } else { n + 1000 });
+            assert!(map.get_many(&keys).into_iter().eq((0..count).map(expected)));
+        }
     });
 }
 
@@ -259,28 +264,195 @@ fn a_panic_in_a_batch_of_futures_or_callbacks_is_that_key_alone() {
 #[test]
 fn a_panic_poisons_a_shard_of_sharded() {
     on_both(|trustees| {
-        let shards = Sharded::by_range(trustees, [10, 20], |_| 0);
-        let run = |bad: i32| {
-            shards.apply_many(
-                [5, 15, 25],
-                |key| key,
-                |shard, key| {
-                    assert!(key != bad, "bad {key}");
-                    *shard += 1;
-                    *shard
-                },
-            )
-        };
-        for (n, bad) in [5, 15, 25].into_iter().enumerate() {
-            assert_eq!(panic_of(|| run(bad)), format!("bad {bad}"));
-            assert!(shards.shards()[n].is_poisoned());
-            let poisoned = panic_of(|| run(0));
-            assert!(poisoned.contains("poisoned"), "{poisoned}");
-            shards.shards()[n].clear_poison();
+        for times in [1, 40] {
+            let shards = Sharded::by_range(trustees, [10, 20], |_| 0);
+            let run = |bad: i32| {
+                shards.apply_many(
+                    [5, 15, 25].repeat(times),
+                    |key| key,
+                    |shard, key| {
+                        assert!(key != bad, "bad {key}");
+                        *shard += 1;
+                        *shard
+                    },
+                )
+            };
+            for (n, bad) in [5, 15, 25].into_iter().enumerate() {
+                assert_eq!(panic_of(|| run(bad)), format!("bad {bad}"));
+                assert!(shards.shards()[n].is_poisoned());
+                let poisoned = panic_of(|| run(0));
+                assert!(poisoned.contains("poisoned"), "{poisoned}");
+                shards.shards()[n].clear_poison();
+            }
+            // Twice in each round, but for the poisoned shard's none.
+            assert_eq!(run(0)[3 * times - 3..], [5 * times; 3]);
+            barrier().expect("callers have been told, so barriers are not");
         }
-        // Twice in each round, but for the poisoned shard's none.
-        assert_eq!(run(0), [5, 5, 5]);
-        barrier().expect("callers have been told, so barriers are not");
+    });
+}
+
+/// The caller's frame, from which the items borrow, is not left while other shards work.
+#[test]
+fn a_panic_waits_for_the_other_shards() {
+    on_both(|trustees| {
+        for times in [1, 40] {
+            for bad in [5, 15, 25] {
+                let shards = Sharded::by_range(trustees, [10, 20], |_| ());
+                let done = [5, 15, 25].map(|key| (key, AtomicBool::new(false)));
+                let items = (0..times).flat_map(|_| &done);
+                let run = |(), (key, done): &(i32, AtomicBool)| {
+                    assert!(*key != bad, "bad {key}");
+                    if !done.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(5));
+                        done.store(true, Ordering::Relaxed);
+                    }
+                };
+                let raised =
+                    panic_of(|| shards.apply_many(items, |item| &item.0, |(), item| run((), item)));
+                assert_eq!(raised, format!("bad {bad}"));
+                for (key, done) in done {
+                    assert_eq!(done.into_inner(), key != bad);
+                }
+            }
+        }
+    });
+}
+
+/// A payload whose destructor panics. The one that reaches the caller is to be forgotten.
+struct Loud;
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        panic!("the payload's own");
+    }
+}
+
+fn catch<R>(f: impl FnOnce() -> R) -> Box<dyn Any + Send> {
+    let raised = catch_unwind(AssertUnwindSafe(f));
+    raised.map(|_| ()).expect_err("a panic")
+}
+
+fn expect_loud(payload: Box<dyn Any + Send>) {
+    let payload = payload.downcast::<Loud>();
+    let Ok(payload) = payload else {
+        panic!("another payload")
+    };
+    std::mem::forget(payload);
+}
+
+/// A value that panics with [`Loud`] when it is cloned or dropped, if it is one of these.
+struct Explosive {
+    in_clone: bool,
+    in_drop: bool,
+}
+
+impl Clone for Explosive {
+    fn clone(&self) -> Self {
+        if self.in_clone {
+            panic_any(Loud);
+        }
+        // The clone of a value that is safe to drop is not: it is a result that nobody takes.
+        Self {
+            in_clone: false,
+            in_drop: true,
+        }
+    }
+}
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        if self.in_drop {
+            panic_any(Loud);
+        }
+    }
+}
+
+/// Of the panics of several shards the caller gets one. The destructors of the others panic, too.
+#[test]
+fn payloads_that_panic_are_dropped_in_order() {
+    on_both(|trustees| {
+        let shards = Sharded::by_range(trustees, [10, 20], |_| 0);
+        let keys = || [5, 15, 25].repeat(3);
+        let run = |_: &mut i32, _: i32| -> () { panic_any(Loud) };
+        expect_loud(catch(|| shards.apply_many(keys(), |key| key, run)));
+        for shard in shards.shards() {
+            assert!(shard.is_poisoned());
+            shard.clear_poison();
+        }
+        assert_eq!(shards.map_shards(|n| *n), [0; 3]);
+    });
+}
+
+#[test]
+fn results_that_panic_leave_no_shard_poisoned() {
+    on_both(|trustees| {
+        let map = ShardedMap::with_shards(trustees, 3);
+        let entry = |n: u32| {
+            let value = Explosive {
+                in_clone: n % 2 == 1,
+                in_drop: false,
+            };
+            (n, value)
+        };
+        map.insert_many((0..20).map(entry));
+        // All clones but one panic.
+        let keys = || (0..20).filter(|n| n % 2 == 1 || *n == 8);
+        expect_loud(catch(|| map.get_many(&keys().collect::<Vec<_>>())));
+        match block_on(map.get_many_async(keys())) {
+            Err(AsyncError::Panicked(payload)) => expect_loud(payload),
+            other => panic!("{}", other.is_ok()),
+        }
+        expect_loud(catch(|| {
+            map.get_many_then(1..2, |_| panic!("no value"));
+            barrier().expect("the panic is raised instead");
+        }));
+        assert!(map.contains_key(&1), "no shard is poisoned");
+        assert_eq!(map.len(), 20);
+        map.update_many(&[0, 1, 2, 3, 4, 5, 6, 7], |value| value.in_drop = true);
+        // At most one in each shard.
+        for n in 0..8 {
+            expect_loud(catch(|| map.retain(|key, _| *key != n)));
+        }
+        assert_eq!(map.len(), 12);
+    });
+}
+
+/// A hasher by which keys 0 and 1 belong to different shards of two.
+#[derive(Clone, Default)]
+struct High(u64);
+
+impl Hasher for High {
+    fn finish(&self) -> u64 {
+        self.0 << 56
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes[0].into();
+    }
+}
+
+#[test]
+fn every_shard_may_panic_when_a_map_is_cleared() {
+    on_both(|trustees| {
+        let hasher = BuildHasherDefault::<High>::default();
+        let map = ShardedMap::with_shards_and_hasher(trustees, 2, hasher);
+        let explosive = || Explosive {
+            in_clone: false,
+            in_drop: true,
+        };
+        map.insert_many([(0, explosive()), (1, explosive())]);
+        expect_loud(catch(|| map.clear()));
+        assert!(map.is_empty());
+        // The other shard's panic is dropped when the future is polled, and that ends its wait.
+        let bad = || Explosive {
+            in_clone: true,
+            in_drop: false,
+        };
+        map.insert_many([(0, bad()), (1, bad())]);
+        match block_on(map.get_many_async([0, 1])) {
+            Err(AsyncError::Panicked(payload)) => expect_loud(payload),
+            other => panic!("{}", other.is_ok()),
+        }
     });
 }
 

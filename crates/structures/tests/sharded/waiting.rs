@@ -11,16 +11,18 @@ fn members_ask_each_other_in_batches() {
     for members in [1, 2, 4] {
         let team = flat(members);
         let map = ShardedMap::with_shards(&team, 2 * members);
-        let keys: Vec<u64> = (0..64).collect();
+        let keys: Vec<u64> = (0..300).collect();
         map.insert_many(keys.iter().map(|&key| (key, 0u64)));
+        // Short and long ones, which wait in different ways.
         team.run(|_| {
             for round in 0..100 {
-                let some = &keys[round % 32..][..32];
+                let count = if round % 3 == 0 { 200 } else { 20 };
+                let some = &keys[round..][..count];
                 map.update_many(some, |n| *n += 1);
             }
         });
         let sum: u64 = map.get_many(&keys).into_iter().flatten().sum();
-        assert_eq!(sum, 100 * 32 * members as u64);
+        assert_eq!(sum, (34 * 200 + 66 * 20) * members as u64);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::table::Table;
 use super::{Payload, ShardedMap, caught};
 use crate::sharded::later::{ManyFuture, Results};
+use crate::sharded::panics::all_or_first;
 use corelay_delegate::{ApplyFuture, AsyncError};
 use std::fmt;
 use std::future::Future;
@@ -314,10 +315,7 @@ fn each<K, V, T, R>(
     f: impl Fn(&mut Table<K, V>, u64, T) -> R,
 ) -> impl Fn(&mut Table<K, V>, Hashed<T>) -> Results<R> {
     move |table, items| {
-        let results: Vec<_> = items
-            .into_iter()
-            .map(|(hash, item)| caught(|| f(table, hash, item)))
-            .collect();
-        results.into_iter().collect()
+        let items = items.into_iter();
+        all_or_first(items.map(|(hash, item)| caught(|| f(table, hash, item))))
     }
 }

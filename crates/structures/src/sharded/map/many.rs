@@ -3,6 +3,7 @@
 use super::table::Table;
 use super::{Payload, ShardedMap, caught};
 use crate::sharded::batch::{Batch, Slot};
+use crate::sharded::panics::discard;
 use corelay_sync::wait::Call;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -106,29 +107,16 @@ where
                 let slots = slots.by_ref();
                 slots.for_each(|slot| slot.run(|(hash, item)| f(table, hash, item)));
             }) {
-                keep_first(&panic, payload);
+                let earlier = panic.lock().expect("never poisoned").replace(payload);
+                discard(earlier);
             }
         };
         self.shards.fan_out(call, batch.groups(), &run);
         if let Some(payload) = panic.into_inner().expect("never poisoned") {
+            // Now: a destructor's panic while this one is raised would end the process.
+            discard(batch);
             resume_unwind(payload);
         }
         batch.into_results()
-    }
-}
-
-/// Keeps the payload of the first panic. A later one is dropped after the lock, with its own panic
-/// caught.
-#[cold]
-fn keep_first(panic: &Mutex<Option<Payload>>, payload: Payload) {
-    let mut first = panic.lock().expect("never poisoned");
-    if first.is_none() {
-        *first = Some(payload);
-    } else {
-        drop(first);
-        // A second panic, of the payload's destructor, has a payload too: that one is forgotten.
-        if let Err(payload) = caught(|| drop(payload)) {
-            std::mem::forget(payload);
-        }
     }
 }

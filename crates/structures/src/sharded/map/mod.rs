@@ -9,15 +9,13 @@ pub use self::later::MapFuture;
 
 use self::table::Table;
 use super::handle::Sharded;
+use super::panics::{Payload, caught};
 use super::placement::ByHash;
 use corelay_delegate::{Trust, Trustees};
-use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-type Payload = Box<dyn Any + Send>;
+use std::panic::resume_unwind;
 
 /// A hash map for many threads. Each trustee owns a shard of it.
 ///
@@ -239,7 +237,9 @@ impl<K, V, B: BuildHasher> ShardedMap<K, V, B> {
         &self.shards.shards()[self.place(hash)]
     }
 
-    /// Runs `f` on the table of the shard for `hash`.
+    /// Runs `f` on the table of the shard for `hash`. A panic of user code is caught on the trustee
+    /// and raised here, so that the shard is not poisoned: a table is in order whenever user code
+    /// runs.
     #[inline]
     #[track_caller]
     fn call<R: Send>(&self, hash: u64, f: impl FnOnce(&mut Table<K, V>, u64) -> R + Send) -> R {
@@ -248,13 +248,6 @@ impl<K, V, B: BuildHasher> ShardedMap<K, V, B> {
             .apply(move |table| caught(|| f(table, hash)));
         result.unwrap_or_else(|payload| resume_unwind(payload))
     }
-}
-
-/// Runs user code on a trustee, and catches its panic for the caller. The shard is not poisoned: a
-/// table is in order whenever user code runs.
-#[inline]
-fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
-    catch_unwind(AssertUnwindSafe(f))
 }
 
 impl<K, V, B> Clone for ShardedMap<K, V, B> {

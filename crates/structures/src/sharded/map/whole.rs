@@ -1,6 +1,7 @@
 //! Calls on all entries, shard by shard.
 
 use super::{ShardedMap, caught};
+use crate::sharded::panics::all_or_first;
 use std::panic::resume_unwind;
 
 impl<K: 'static, V: 'static, B> ShardedMap<K, V, B> {
@@ -27,7 +28,7 @@ impl<K: 'static, V: 'static, B> ShardedMap<K, V, B> {
     #[track_caller]
     pub fn clear(&self) {
         let cleared = self.shards.map_shards(|table| caught(|| table.clear()));
-        if let Some(payload) = cleared.into_iter().find_map(Result::err) {
+        if let Err(payload) = all_or_first(cleared.into_iter()) {
             resume_unwind(payload);
         }
     }

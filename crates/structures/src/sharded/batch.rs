@@ -77,6 +77,11 @@ impl<T, R> Batch<T, R> {
         groups
     }
 
+    /// All slots, in no order.
+    pub(super) fn into_slots(self) -> impl Iterator<Item = Slot<T, R>> {
+        self.slots.into_iter()
+    }
+
     /// The results, in the order of the items.
     ///
     /// # Panics

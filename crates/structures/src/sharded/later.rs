@@ -2,7 +2,7 @@
 //! items, because the caller goes on.
 
 use super::handle::Sharded;
-use super::panics::{Payload, discard, keep_first};
+use super::panics::{Payload, discard, discard_all, keep_first};
 use super::placement::Placement;
 use corelay_delegate::{ApplyFuture, AsyncError};
 use std::cell::RefCell;
@@ -53,6 +53,11 @@ impl<R> Arrivals<R> {
     fn put(&mut self, shard: usize, results: Vec<R>) {
         self.results[shard] = results.into_iter();
         self.missing -= 1;
+    }
+
+    /// Drops the results that nobody takes. Their destructors may panic.
+    fn discard(self) {
+        discard_all(self.results.into_iter().flatten());
     }
 
     /// Takes all results, in the order of the items, if none is missing.
@@ -107,8 +112,7 @@ impl<R> Future for ManyFuture<R> {
             }
         });
         if let Some(error) = failure {
-            // Nobody takes the other results: their panics when they are dropped are dropped, too.
-            discard((arrivals.take(), std::mem::take(futures)));
+            self.discard_rest();
             return Poll::Ready(Err(error));
         }
         let Some(results) = here.take() else {
@@ -116,6 +120,22 @@ impl<R> Future for ManyFuture<R> {
         };
         *arrivals = None;
         Poll::Ready(Ok(results))
+    }
+}
+
+impl<R> ManyFuture<R> {
+    /// Drops what has arrived and what may still arrive.
+    fn discard_rest(&mut self) {
+        if let Some(arrivals) = self.arrivals.take() {
+            arrivals.discard();
+            discard_all(self.futures.drain(..));
+        }
+    }
+}
+
+impl<R> Drop for ManyFuture<R> {
+    fn drop(&mut self) {
+        self.discard_rest();
     }
 }
 
@@ -227,23 +247,48 @@ impl<S: 'static, P> Sharded<S, P> {
         if let Some(nothing) = arrivals.take() {
             return then(nothing);
         }
-        let (run, gathered) = (Arc::new(run), Rc::new(RefCell::new((arrivals, Some(then)))));
+        // `None` after the last result, or the first panic.
+        let gathered = Rc::new(RefCell::new(Some((arrivals, then))));
+        let run = Arc::new(run);
         for (shard, items) in groups {
             let (run, gathered) = (Arc::clone(&run), Rc::clone(&gathered));
             self.shards()[shard].apply_then(
                 move |value| run(value, items),
-                move |results| {
-                    let results = results.unwrap_or_else(|payload| resume_unwind(payload));
-                    let (arrivals, then) = &mut *gathered.borrow_mut();
-                    arrivals.put(shard, results);
-                    if let Some(all) = arrivals.take()
-                        && let Some(then) = then.take()
-                    {
-                        then(all);
-                    }
-                },
+                move |results| arrived(&gathered, shard, results),
             );
         }
+    }
+}
+
+/// Puts the results of a shard to the others, and runs `then` if they are the last.
+fn arrived<R>(
+    gathered: &RefCell<Option<(Arrivals<R>, impl FnOnce(Vec<R>))>>,
+    shard: usize,
+    results: Results<R>,
+) {
+    let mut here = gathered.borrow_mut();
+    let results = match results {
+        Ok(results) => results,
+        Err(payload) => {
+            let rest = here.take();
+            drop(here);
+            // Now: a destructor's panic while this one is raised would end the process.
+            if let Some((arrivals, then)) = rest {
+                arrivals.discard();
+                discard(then);
+            }
+            resume_unwind(payload)
+        }
+    };
+    let Some((arrivals, _)) = &mut *here else {
+        return discard_all(results);
+    };
+    arrivals.put(shard, results);
+    if let Some(all) = arrivals.take()
+        && let Some((_, then)) = here.take()
+    {
+        drop(here);
+        then(all);
     }
 }
 

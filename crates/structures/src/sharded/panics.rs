@@ -20,6 +20,12 @@ pub(super) fn discard<T>(value: T) {
     }
 }
 
+/// Drops values one by one, each as [`discard`] does.
+#[cold]
+pub(super) fn discard_all<T>(values: impl IntoIterator<Item = T>) {
+    values.into_iter().for_each(discard);
+}
+
 /// Puts `next` into `first` if that is empty, and drops it otherwise.
 #[cold]
 pub(super) fn keep_first<E>(first: &mut Option<E>, next: E) {
@@ -44,7 +50,7 @@ pub(super) fn all_or_first<R, E>(
     match first {
         None => Ok(values),
         Some(error) => {
-            discard(values);
+            discard_all(values);
             Err(error)
         }
     }

@@ -395,17 +395,27 @@ fn results_that_panic_leave_no_shard_poisoned() {
             (n, value)
         };
         map.insert_many((0..20).map(entry));
-        // All clones but one panic.
+        // All clones but one panic, and that one when it is dropped. (Of two in one `Vec`, the second
+        // would end the process, as everywhere.)
         let keys = || (0..20).filter(|n| n % 2 == 1 || *n == 8);
         expect_loud(catch(|| map.get_many(&keys().collect::<Vec<_>>())));
         match block_on(map.get_many_async(keys())) {
             Err(AsyncError::Panicked(payload)) => expect_loud(payload),
             other => panic!("{}", other.is_ok()),
         }
-        expect_loud(catch(|| {
-            map.get_many_then(1..2, |_| panic!("no value"));
-            barrier().expect("the panic is raised instead");
-        }));
+        let untaken = map.get_many_async(keys());
+        map.len(); // all shards have answered
+        drop(untaken);
+        for count in [1, 11] {
+            expect_loud(catch(|| {
+                map.get_many_then(keys().take(count), |_| panic!("not all have values"));
+                barrier().expect("the panic is raised instead");
+            }));
+            // Each shard's callback raises one.
+            while let Err(payload) = catch_unwind(barrier) {
+                expect_loud(payload);
+            }
+        }
         assert!(map.contains_key(&1), "no shard is poisoned");
         assert_eq!(map.len(), 20);
         map.update_many(&[0, 1, 2, 3, 4, 5, 6, 7], |value| value.in_drop = true);

@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{Payload, ShardedMap, caught};
 use crate::sharded::batch::{Batch, Slot};
-use crate::sharded::panics::discard;
+use crate::sharded::panics::{discard, discard_all};
 use corelay_sync::wait::Call;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -114,7 +114,7 @@ where
         self.shards.fan_out(call, batch.groups(), &run);
         if let Some(payload) = panic.into_inner().expect("never poisoned") {
             // Now: a destructor's panic while this one is raised would end the process.
-            discard(batch);
+            discard_all(batch.into_slots());
             resume_unwind(payload);
         }
         batch.into_results()

@@ -3,7 +3,9 @@
 
 mod toy;
 
-use corelay_sync::wait::{self, NoSwitch, Sleeper, Source, SuspensionPoint, Token, register};
+use corelay_sync::wait::{
+    self, CodeName, NoSwitch, Sleeper, Source, SuspensionPoint, Token, register,
+};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -320,9 +322,9 @@ fn sleeping_in_another_threads_sleeper_panics() {
 
 #[test]
 fn a_forbidden_wait_is_a_named_panic() {
-    let name = "the order book";
+    let name = CodeName::fixed(&"the order book");
     // SAFETY: the guard is dropped below, before `name` ends.
-    let guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    let guard = unsafe { NoSwitch::enter(&name) };
     let refused = catch_unwind(AssertUnwindSafe(|| wait::wait(&Token::new()))).unwrap_err();
     let message = refused.downcast_ref::<String>().unwrap();
     assert!(

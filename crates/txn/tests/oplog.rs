@@ -11,7 +11,7 @@ mod promise;
 mod uncertain;
 
 use corelay_clock::{Clock, Logical, Ordo, Skewed, SkewedBuilder};
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use corelay_txn::oplog::{
     Absorbed, Add, Change, Commutes, Count, CountedMap, Counter, Multiset, OpLog, Operation,
     Poisoned, Remap, ReverseMap, key,
@@ -301,9 +301,9 @@ fn other_logs_may_be_read_and_updated_inside_a_read() {
 #[test]
 fn a_free_log_is_read_where_nothing_may_wait() {
     let log = OpLog::new(0, Logical::new());
-    let name = "a delegated closure";
+    let name = CodeName::fixed(&"a delegated closure");
     // SAFETY: the guard is dropped at the end, before `name`.
-    let guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    let guard = unsafe { NoSwitch::enter(&name) };
     log.session().update(Add(1));
     assert_eq!(log.read(|&n| n), 1);
     drop(guard);

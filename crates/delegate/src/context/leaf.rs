@@ -5,7 +5,7 @@
 //! nothing. Other corelay waits find out through [`NoSwitch`].
 
 use super::thread::{Table, enter_leaf, leave_leaf};
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 
 /// A guard under which user code that may not wait runs on this thread, until it is dropped.
 pub(crate) struct Leaf<'a> {
@@ -14,12 +14,11 @@ pub(crate) struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// Enters a delegated closure. While it runs, `name(what)` gives the name of its type, for
-    /// messages.
+    /// Enters a delegated closure, whose type has this name.
     #[inline]
-    pub(crate) fn enter<S>(what: &'a S, name: fn(&'a S) -> &'static str) -> Self {
+    pub(crate) fn enter(name: &'a CodeName<'a>) -> Self {
         // SAFETY: leaves are locals of the functions that run user code, and do not nest.
-        let no_switch = unsafe { NoSwitch::enter(what, name) };
+        let no_switch = unsafe { NoSwitch::enter(name) };
         Self {
             hidden: enter_leaf(),
             _no_switch: no_switch,
@@ -30,18 +29,18 @@ impl<'a> Leaf<'a> {
 impl Leaf<'static> {
     /// Enters callbacks that run on a trustee's thread, for requests that closures have made.
     pub(crate) fn enter_callbacks() -> Self {
-        Self::enter(&"a callback on a trustee's thread", |what| what)
+        Self::enter(const { &CodeName::fixed(&"a callback on a trustee's thread") })
     }
 
     /// Enters the destructor of a user's value that this crate discards: a request that cannot run,
     /// a payload.
     pub(crate) fn enter_discarded() -> Self {
-        Self::enter(&"the destructor of what a request has left", |what| what)
+        Self::enter(const { &CodeName::fixed(&"the destructor of what a request has left") })
     }
 
     /// Enters the destructor of a delegated value.
     pub(crate) fn enter_destructor() -> Self {
-        Self::enter(&"the destructor of a delegated value", |what| what)
+        Self::enter(const { &CodeName::fixed(&"the destructor of a delegated value") })
     }
 }
 

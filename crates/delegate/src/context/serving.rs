@@ -12,6 +12,7 @@ use crate::object::shared::Shared;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
 use crate::observe::sampler::Sampler;
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::wait::CodeName;
 use std::any::{Any, type_name};
 use std::cell::Cell;
 
@@ -127,8 +128,7 @@ impl Serving {
         F: FnOnce(&mut T) -> R,
     {
         self.requests.set(self.requests.get() + 1);
-        let name: fn() -> &'static str = type_name::<F>;
-        let _leaf = Leaf::enter(&name, |name| name());
+        let _leaf = Leaf::enter(const { &CodeName::new(&(), |()| type_name::<F>()) });
         if self.is_poisoned(object) {
             // Its captures are dropped inside the leaf, as in a lane.
             return Err(match guarded(|| drop(f)) {

@@ -21,6 +21,7 @@ use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
 use corelay_sync::facade::memory;
 use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::CodeName;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
@@ -193,8 +194,9 @@ impl Lane {
     /// objects. Ends early once an object is held: from then on requests have to be deferred.
     #[inline(always)]
     fn run_all(&self, serving: &Serving, stop: u32, run: impl Fn()) {
+        let name = CodeName::new(self, Self::running);
         while is_past(stop, self.track.at().request.cursor()) {
-            let leaf = Leaf::enter(self, Self::running);
+            let leaf = Leaf::enter(&name);
             while let Err(payload) = guarded(&run) {
                 self.fault(serving, payload);
             }
@@ -288,7 +290,8 @@ impl Lane {
         let sampler = serving.sampler.as_ref();
         let sampler = sampler.filter(|sampler| !refused && sampler.is_due());
         let lap = sampler.map(|sampler| (sampler, sampler.lap()));
-        let leaf = Leaf::enter(self, Self::running);
+        let name = CodeName::new(self, Self::running);
+        let leaf = Leaf::enter(&name);
         let result = guarded(|| {
             if refused {
                 // Taken before the discard: the destructors of captures may unwind.

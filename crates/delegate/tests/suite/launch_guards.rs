@@ -6,7 +6,7 @@ use crate::toy;
 use corelay_delegate::{
     AsyncError, Builder, ClientGuard, Trust, Trustees, TryApplyError, TryPostError, barrier,
 };
-use corelay_sync::wait::{self, NoSwitch, on_thread};
+use corelay_sync::wait::{self, CodeName, NoSwitch, on_thread};
 use corelay_sync::{Session, Shared};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -155,9 +155,9 @@ fn a_section_that_may_not_be_suspended_refuses_calls() {
     let shut = gate.clone();
     let launch = held.launch(move |_| {
         far.post(move |_| shut.wait());
-        let name = "a section";
+        let name = CodeName::fixed(&"a section");
         // SAFETY: the guard is dropped below, before the name ends.
-        let section = unsafe { NoSwitch::enter(&name, |name| name) };
+        let section = unsafe { NoSwitch::enter(&name) };
         let text = panic_of(|| far.apply(|n| *n));
         assert!(text.contains("Trust::apply at ") && text.contains("inside a section"));
         assert!(matches!(
@@ -222,9 +222,9 @@ fn a_temporary_client_is_finished_inside_of_a_section() {
     far.post(move |_| shut.wait());
     let launch = held.launch(move |_| {
         let spawned = wait::spawn(Box::new(move || {
-            let name = "a section";
+            let name = CodeName::fixed(&"a section");
             // SAFETY: the guard is dropped below, before the name ends.
-            let section = unsafe { NoSwitch::enter(&name, |name| name) };
+            let section = unsafe { NoSwitch::enter(&name) };
             begun.open();
             asked.post(|n| *n += 1);
             drop(section);

@@ -4,7 +4,7 @@ use crate::promise;
 use corelay_fibre::{
     Cancelled, Cluster, DumpedFibre, Semaphore, State, is_cancelled, scope, yield_now,
 };
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ fn a_scope_that_cannot_wait_for_its_fibres_ends_the_process() {
                 door.acquire();
                 text.len()
             });
-            // SAFETY: the guard is dropped at the end of the body, and the name is a static.
-            unsafe { NoSwitch::enter(&"a section", |name| name) }
+            // SAFETY: the guard is dropped at the end of the body, and the name is a constant.
+            unsafe { NoSwitch::enter(const { &CodeName::fixed(&"a section") }) }
         });
     };
     match std::env::var(CHILD).as_deref() {

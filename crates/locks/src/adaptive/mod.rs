@@ -21,14 +21,13 @@ mod sleeper;
 mod waiting;
 mod word;
 
-use crate::combining::Operation;
+use crate::combining::{Operation, name_of};
 use crate::session::sealed::Sealed;
 use crate::session::{Exclusive, LockSession};
 use corelay_sync::Shared;
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::wait::{Call, NoSwitch};
 pub use guard::AdaptiveGuard;
-use std::any::type_name;
 use std::fmt;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -262,7 +261,7 @@ impl<T: ?Sized> Adaptive<T> {
         let result = self.value.with_mut(|value| {
             // SAFETY: the guard is dropped at the end of this frame, on this thread, for the code
             // below cannot be suspended; and the name is a constant.
-            let _leaf = unsafe { NoSwitch::enter(&(), |()| type_name::<F>()) };
+            let _leaf = unsafe { NoSwitch::enter(name_of::<F>()) };
             // SAFETY: the lock is held, so this is the only reference to the value; `f` cannot keep
             // it, for it must accept any lifetime.
             poisoning(&self.word, f, unsafe { &mut *value })

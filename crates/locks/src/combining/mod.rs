@@ -14,7 +14,7 @@ pub use session::CombiningSession;
 use crate::session::sealed::Sealed;
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::{CachePadded, Shared};
-pub(crate) use operation::{Operation, Request};
+pub(crate) use operation::{Operation, Request, name_of};
 use std::fmt;
 
 /// Decides which thread runs the next request. Implemented by this crate's words alone.

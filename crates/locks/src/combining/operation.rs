@@ -8,7 +8,7 @@
 
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::memory;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
@@ -93,7 +93,7 @@ impl<'a, T: ?Sized, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, 
             // SAFETY: no other request of this lock runs (the caller's duty), so this is the only
             // reference to the value. The closure cannot keep it, for it must accept any lifetime.
             let value = unsafe { &mut *value };
-            as_leaf(type_name::<F>, || closure(value))
+            as_leaf(name_of::<F>(), || closure(value))
         });
         operation.replace(Body::Outcome(outcome));
     }
@@ -122,12 +122,18 @@ impl<'a, T: ?Sized, F: FnOnce(&mut T) -> R + Send, R: Send> Operation<'a, T, F, 
     }
 }
 
+/// The name of a closure's type.
+#[inline(always)]
+pub(crate) const fn name_of<F>() -> &'static CodeName<'static> {
+    const { &CodeName::new(&(), |()| type_name::<F>()) }
+}
+
 /// Runs user code that must not wait, and catches its panic. `name` is for the message that refuses
 /// a wait inside.
 #[inline]
-fn as_leaf<R>(name: fn() -> &'static str, f: impl FnOnce() -> R) -> thread::Result<R> {
+fn as_leaf<R>(name: &'static CodeName<'static>, f: impl FnOnce() -> R) -> thread::Result<R> {
     // SAFETY: the guard is dropped at the end of this frame, on this thread, for the code below
-    // cannot be suspended; and before `name`, which is older.
-    let _leaf = unsafe { NoSwitch::enter(&name, |name| name()) };
+    // cannot be suspended; and the name is a constant.
+    let _leaf = unsafe { NoSwitch::enter(name) };
     catch_unwind(AssertUnwindSafe(f))
 }

@@ -1,7 +1,7 @@
 //! The interface of the test bodies to a lock, beyond `Shared`, and the list of all locks.
 
 use corelay_sync::Shared;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use std::sync::PoisonError;
 
 /// A lock that the test bodies can make.
@@ -15,9 +15,9 @@ pub(crate) trait Lock<T>: Shared<Value = T> + Send + Sync {
 /// A substitute for a delegated closure: nothing may wait inside.
 #[allow(dead_code, reason = "not every test file needs all of it")]
 pub(crate) fn where_nothing_may_wait<R>(f: impl FnOnce() -> R) -> R {
-    let name = "a test";
+    let name = CodeName::fixed(&"a test");
     // SAFETY: the guard is dropped at the end of this frame, even by a panic, and before `name`.
-    let _guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    let _guard = unsafe { NoSwitch::enter(&name) };
     f()
 }
 

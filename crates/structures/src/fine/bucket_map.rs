@@ -7,7 +7,7 @@
 
 use super::lock::Locked;
 use crate::seq::chain::Link;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use std::borrow::Borrow;
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -129,8 +129,9 @@ impl<K, V> Bucket<K, V> {
     #[track_caller]
     fn section<R>(&self, section: impl FnOnce(&mut Link<(K, V)>) -> R) -> R {
         let section = |chain: &mut _| {
-            // SAFETY: dropped at the end of this block, and the data is a constant.
-            let _no_switch = unsafe { NoSwitch::enter(&(), |()| "a section of a `BucketMap`") };
+            let name = const { &CodeName::fixed(&"a section of a `BucketMap`") };
+            // SAFETY: dropped at the end of this block, and the name is a constant.
+            let _no_switch = unsafe { NoSwitch::enter(name) };
             section(chain)
         };
         if !NoSwitch::is_active() {

@@ -37,7 +37,7 @@ pub use context::{
     is_on_thread, on_thread, running, spawn, wait, wait_in, wait_until,
 };
 pub use local::{scheduler, set_scheduler};
-pub use no_switch::NoSwitch;
+pub use no_switch::{CodeName, NoSwitch};
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, has_sources, poll_sources, register};
 pub use suspend::{CoroutineState, Errand, Here, Stop, SuspensionPoint, Yielder, here};

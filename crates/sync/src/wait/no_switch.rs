@@ -12,12 +12,12 @@ use std::panic::Location;
 /// Guards nest; the innermost is the one reported.
 ///
 /// ```
-/// use corelay_sync::wait::NoSwitch;
+/// use corelay_sync::wait::{CodeName, NoSwitch};
 ///
 /// assert_eq!(NoSwitch::active(), None);
-/// let name = "increment";
+/// let name = CodeName::fixed(&"increment");
 /// // SAFETY: dropped below, before `name` ends.
-/// let guard = unsafe { NoSwitch::enter(&name, |name| name) };
+/// let guard = unsafe { NoSwitch::enter(&name) };
 /// assert_eq!(NoSwitch::active(), Some("increment"));
 /// drop(guard);
 /// assert_eq!(NoSwitch::active(), None);
@@ -27,18 +27,55 @@ pub struct NoSwitch<'a> {
     _of_this_thread: PhantomData<(&'a (), *const ())>,
 }
 
-/// The name of the code that a guard marks, as a function and its argument.
-#[derive(Clone, Copy)]
-pub(super) struct Entry {
+/// The name of the code that a [`NoSwitch`] marks: a function, and the data from which it makes the
+/// name.
+///
+/// If the name is known when the program is compiled, so is its address:
+/// ```
+/// use corelay_sync::wait::{CodeName, NoSwitch};
+///
+/// // SAFETY: dropped below; the name is a constant.
+/// let guard = unsafe { NoSwitch::enter(const { &CodeName::fixed(&"increment") }) };
+/// assert_eq!(NoSwitch::active(), Some("increment"));
+/// drop(guard);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct CodeName<'a> {
     data: *const (),
-    name: Option<unsafe fn(*const ()) -> &'static str>,
+    name: unsafe fn(*const ()) -> &'static str,
+    _of_data: PhantomData<&'a ()>,
 }
 
+impl<'a> CodeName<'a> {
+    /// The name that `name(data)` makes. It is called only to refuse a wait.
+    #[inline]
+    pub const fn new<T>(data: &'a T, name: fn(&'a T) -> &'static str) -> Self {
+        // SAFETY: a reference is a pointer, so the two function types have one ABI. The pointer is
+        // the reference `data`, which lives as long as this name.
+        let name = unsafe {
+            std::mem::transmute::<fn(&'a T) -> &'static str, unsafe fn(*const ()) -> &'static str>(
+                name,
+            )
+        };
+        Self {
+            data: std::ptr::from_ref(data).cast(),
+            name,
+            _of_data: PhantomData,
+        }
+    }
+
+    /// The name `name`.
+    pub const fn fixed(name: &'a &'static str) -> Self {
+        Self::new(name, |name| name)
+    }
+}
+
+/// The name of the code that the innermost guard marks. One word, since each delegated closure
+/// writes it twice.
+pub(super) type Entry = *const CodeName<'static>;
+
 /// The entry where no guard lives.
-pub(super) const NOTHING: Entry = Entry {
-    data: std::ptr::null(),
-    name: None,
-};
+pub(super) const NOTHING: Entry = std::ptr::null();
 
 /// The entry of the innermost guard on this thread, or [`NOTHING`].
 // Without a destructor it can be used as long as the thread runs; loom takes it away earlier.
@@ -53,28 +90,15 @@ fn set(entry: Entry) {
 }
 
 impl<'a> NoSwitch<'a> {
-    /// Forbids waiting on this thread until the guard is dropped. `name(data)` gives the code's
-    /// name; it is called only to refuse a wait.
+    /// Forbids waiting on this thread until the guard is dropped.
     ///
     /// # Safety
-    /// The guard is dropped (not forgotten), on this thread, before `data` ends, and before every
+    /// The guard is dropped (not forgotten), on this thread, before `name` ends, and before every
     /// guard that was entered earlier.
     #[inline]
-    pub unsafe fn enter<T>(data: &'a T, name: fn(&'a T) -> &'static str) -> Self {
-        // SAFETY: a reference is a pointer, so the two function types have one ABI. The pointer is
-        // the reference `data`, which lives as long as the guard: `enter`'s caller drops the guard
-        // first.
-        let name = unsafe {
-            std::mem::transmute::<fn(&'a T) -> &'static str, unsafe fn(*const ()) -> &'static str>(
-                name,
-            )
-        };
-        let innermost = Entry {
-            data: std::ptr::from_ref(data).cast(),
-            name: Some(name),
-        };
+    pub unsafe fn enter(name: &'a CodeName<'a>) -> Self {
         let outer = current();
-        set(innermost);
+        set(std::ptr::from_ref(name).cast());
         Self {
             outer,
             _of_this_thread: PhantomData,
@@ -84,14 +108,16 @@ impl<'a> NoSwitch<'a> {
     /// Whether code runs here that must not wait.
     #[inline(always)]
     pub fn is_active() -> bool {
-        current().name.is_some()
+        !current().is_null()
     }
 
     /// The name of the running code that must not wait, if there is any.
     pub fn active() -> Option<&'static str> {
-        let Entry { data, name } = current();
-        // SAFETY: the guard that set them is alive, as the caller of `enter` promised.
-        name.map(|name| unsafe { name(data) })
+        // SAFETY: the guard that set it is alive, and so is the name, as the caller of `enter`
+        // promised.
+        let name = unsafe { current().as_ref() }?;
+        // SAFETY: `CodeName::new` paired the function with its data, which lives as long as the name.
+        Some(unsafe { (name.name)(name.data) })
     }
 
     /// Panics if a wait is forbidden here. Every call of corelay that has to wait calls this first.
@@ -100,7 +126,7 @@ impl<'a> NoSwitch<'a> {
     /// Inside a guard. The message names the refused call, its place and the running code.
     ///
     /// ```should_panic
-    /// use corelay_sync::wait::NoSwitch;
+    /// use corelay_sync::wait::{CodeName, NoSwitch};
     ///
     /// #[track_caller]
     /// fn take_a_nap() {
@@ -108,9 +134,9 @@ impl<'a> NoSwitch<'a> {
     ///     std::thread::park();
     /// }
     ///
-    /// let name = "increment";
+    /// let name = CodeName::fixed(&"increment");
     /// // SAFETY: dropped at the end, before `name` ends.
-    /// let _guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    /// let _guard = unsafe { NoSwitch::enter(&name) };
     /// take_a_nap(); // taking a nap at src/main.rs:12:1 inside increment: …
     /// ```
     #[track_caller]

@@ -8,7 +8,7 @@ use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::hint;
-use corelay_sync::wait::{self, NoSwitch};
+use corelay_sync::wait::{self, CodeName, NoSwitch};
 
 /// A value that has one holder at a time.
 #[derive(Debug)]
@@ -81,9 +81,9 @@ impl<T> Drop for Held<'_, T> {
 
 /// Runs `f`. A wait inside it is refused by a panic with this name.
 #[inline]
-pub(super) fn without_switching<R>(name: &'static &'static str, f: impl FnOnce() -> R) -> R {
+pub(super) fn without_switching<R>(name: &'static CodeName<'static>, f: impl FnOnce() -> R) -> R {
     // SAFETY: the guard is dropped at the end of this function, also by unwinding, before every
     // guard that was entered earlier; the name is static.
-    let _guard = unsafe { NoSwitch::enter(name, |name| name) };
+    let _guard = unsafe { NoSwitch::enter(name) };
     f()
 }

@@ -125,7 +125,7 @@ pub use session::Session;
 pub use stats::Stats;
 
 use corelay_clock::Clock;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{CodeName, NoSwitch};
 use corelay_sync::{Backoff, CachePadded};
 use error::CAPACITIES;
 use locked::{Held, Locked, pause};
@@ -253,7 +253,7 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
     #[track_caller]
     pub fn try_read<R>(&self, f: impl FnOnce(&S) -> R) -> Result<R, Poisoned> {
         let mut held = self.hold();
-        locked::without_switching(&"an `OpLog` read", || {
+        locked::without_switching(const { &CodeName::fixed(&"an `OpLog` read") }, || {
             held.with(|merged| {
                 self.merge(merged)?;
                 Ok(f(&merged.state))

@@ -86,7 +86,7 @@ impl<C: Clock> Session<C> {
             let open = Open::new(self, Location::caller());
             // SAFETY: the guard is dropped at the end of this block, on this thread: nothing
             // switches inside.
-            let _no_switch = unsafe { NoSwitch::enter(&SECTION, |name| name) };
+            let _no_switch = unsafe { NoSwitch::enter(&SECTION) };
             let result = f(&open.section());
             open.poll();
             result
@@ -146,7 +146,7 @@ impl<C: Clock> Session<C> {
             let open = Open::new(self, at);
             // SAFETY: the guard is dropped at the end of this block, on this thread: nothing
             // switches inside.
-            let _no_switch = unsafe { NoSwitch::enter(&SECTION, |name| name) };
+            let _no_switch = unsafe { NoSwitch::enter(&SECTION) };
             let mut section = open.write_section();
             let result = f(&mut section);
             let rest = match result {

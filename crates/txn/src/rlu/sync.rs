@@ -10,12 +10,12 @@ use corelay_sync::Backoff;
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{Ordering, fence};
 use corelay_sync::facade::hint::{self, spin_loop};
-use corelay_sync::wait::{self, NoSwitch};
+use corelay_sync::wait::{self, CodeName, NoSwitch};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The name by which [`NoSwitch`] refuses a wait inside a section.
-pub(super) const SECTION: &str = "a section of an RLU domain";
+pub(super) const SECTION: CodeName<'_> = CodeName::fixed(&"a section of an RLU domain");
 
 corelay_sync::facade::thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };

@@ -28,6 +28,7 @@ use corelay_sync::Shared;
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::wait::{Call, NoSwitch};
 pub use guard::AdaptiveGuard;
+use record::Published;
 use std::fmt;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -256,7 +257,7 @@ impl<T: ?Sized> Adaptive<T> {
         if !self.word.try_enter(word::APPLIES) {
             return self.combine(f);
         }
-        // SAFETY: this thread has just entered, and the guard is dropped below.
+        // SAFETY: this thread has just entered.
         let held = unsafe { Held::new(&self.word) };
         let result = self.value.with_mut(|value| {
             // SAFETY: the guard is dropped at the end of this frame, on this thread, for the code
@@ -264,9 +265,9 @@ impl<T: ?Sized> Adaptive<T> {
             let _leaf = unsafe { NoSwitch::enter(name_of::<F>()) };
             // SAFETY: the lock is held, so this is the only reference to the value; `f` cannot keep
             // it, for it must accept any lifetime.
-            poisoning(&self.word, f, unsafe { &mut *value })
+            f(unsafe { &mut *value })
         });
-        drop(held);
+        held.leave();
         result
     }
 
@@ -279,9 +280,10 @@ impl<T: ?Sized> Adaptive<T> {
         // Only the words go to another thread by this reference: `T` may have to stay on this one.
         let word = &self.word;
         let operation = Operation::new(&self.value, |value| poisoning(word, f, value));
-        // SAFETY: the operation is a local that stays here, and nobody has run it.
-        unsafe { self.word.apply(operation.request(), call) };
-        operation.into_result()
+        let mut published = Published::new(operation);
+        // SAFETY: the record is fresh, and in a local that stays here.
+        unsafe { self.word.apply(published.place(), call) };
+        published.into_result()
     }
 
     /// The value, without locking: `&mut self` proves that nobody else has the lock.

@@ -3,46 +3,89 @@
 //! # States of a record
 //! | state | meaning | next, and who writes it |
 //! |---|---|---|
-//! | `WAITS` | its thread looks at the record and at the lock | `SLEEPS` (its thread), `DONE` (holder) |
-//! | `SLEEPS` | its thread stays until the token is set | `DONE` (holder) |
+//! | `WAITS` | its thread looks at the record and at the lock | a token (its thread), `DONE` (holder) |
+//! | a token's address | its thread stays until the token is set | |
 //! | `DONE` | the closure has been run | |
 //!
-//! A record is in the list of its lock, or in the hands of the thread that holds the lock, until it
-//! is `DONE`. After the exchange to `DONE` the holder touches it no more if it was in `WAITS`. If it
-//! was in `SLEEPS`, the record is among the holder's [`Wakes`] until its token has been set.
+//! A record is in the list of its lock, or in the hands of the thread that holds the lock, until its
+//! closure has been run. After the exchange to `DONE` the holder touches it no more. A record whose
+//! thread sleeps is among the holder's [`Wakes`] from then on, until its token has been set.
 
-use crate::combining::Request;
-use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, Ordering};
+use crate::combining::{Operation, Request};
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::prefetch_write;
 use corelay_sync::wait::Token;
 use std::ptr::{self, NonNull};
 
-const WAITS: u8 = 0;
-const SLEEPS: u8 = 1;
-const DONE: u8 = 2;
+const WAITS: *mut Token = ptr::null_mut();
+const DONE: *mut Token = ptr::without_provenance_mut(1);
 
 /// The bit of an address that is a mark.
 const MARK: usize = 1;
 
-/// A closure that waits to be run.
+/// The part of a published closure that does not depend on its type.
 #[derive(Debug)]
 pub(super) struct Record {
-    request: Request,
-    state: AtomicU8,
+    /// The closure. [`Published::place`] writes it.
+    request: Option<Request>,
+    state: AtomicPtr<Token>,
     /// The record that was published before, and later the next one of [`Wakes`].
     next: AtomicPtr<Record>,
-    /// The token for which its thread sleeps.
-    token: AtomicPtr<Token>,
+}
+
+/// A closure that may be published, with its record.
+// It begins a line, and a small closure fits on the rest of it, so that one transfer brings all.
+#[repr(C, align(64))]
+pub(super) struct Published<O> {
+    record: Record,
+    operation: O,
+}
+
+impl<'a, T: ?Sized, F, R> Published<Operation<'a, T, F, R>>
+where
+    F: FnOnce(&mut T) -> R + Send,
+    R: Send,
+{
+    #[inline]
+    pub(super) fn new(operation: Operation<'a, T, F, R>) -> Self {
+        Self {
+            record: Record {
+                request: None,
+                state: AtomicPtr::new(WAITS),
+                next: AtomicPtr::new(ptr::null_mut()),
+            },
+            operation,
+        }
+    }
+
+    /// The record, valid until this moves.
+    #[inline]
+    pub(super) fn place(&mut self) -> &Record {
+        self.record.request = Some(self.operation.request());
+        &self.record
+    }
+
+    /// The closure's result, or its panic.
+    #[inline]
+    pub(super) fn into_result(self) -> R {
+        self.operation.into_result()
+    }
 }
 
 /// The side of the caller.
 impl Record {
-    pub(super) fn new(request: Request) -> Self {
-        Self {
-            request,
-            state: AtomicU8::new(WAITS),
-            next: AtomicPtr::new(ptr::null_mut()),
-            token: AtomicPtr::new(ptr::null_mut()),
-        }
+    /// Runs the closure.
+    ///
+    /// # Safety
+    /// The record has its place. The calling thread holds the lock, and nobody has run the closure.
+    #[inline]
+    pub(super) unsafe fn run(&self) {
+        let Some(request) = self.request else {
+            unreachable!("a record without a closure");
+        };
+        // SAFETY: the calling thread holds the lock, so no other request runs, and nobody has run this
+        // one (the caller's duties). It stays in its frame until then.
+        unsafe { request.run() };
     }
 
     /// Puts the record into `list`.
@@ -79,12 +122,10 @@ impl Record {
     /// Says that the caller sleeps until `token` is set. Returns false if the closure has been run;
     /// then what it did is visible.
     pub(super) fn sleep_on(&self, token: &Token) -> bool {
-        // Relaxed: published by the exchange.
         let token = ptr::from_ref(token).cast_mut();
-        self.token.store(token, Ordering::Relaxed);
         // Release: pairs with the Acquire of `run`; publishes the token. Acquire: as in `is_done`.
         self.state
-            .compare_exchange(WAITS, SLEEPS, Ordering::Release, Ordering::Acquire)
+            .compare_exchange(WAITS, token, Ordering::Release, Ordering::Acquire)
             .is_ok()
     }
 }
@@ -134,12 +175,20 @@ impl Wakes {
         let record = unsafe { at.as_ref() };
         // Relaxed: the exchange that published the record publishes it.
         let next = unmarked(record.next.load(Ordering::Relaxed));
-        // SAFETY: the calling thread holds the lock, so no other request runs. Nobody has run this
-        // one, for only who has taken the record does, and its caller stays until it is done.
-        unsafe { record.request.run() };
+        if let Some(next) = next {
+            // It arrives while this closure runs.
+            prefetch_write(next.as_ptr());
+        }
+        // SAFETY: the calling thread holds the lock. Nobody has run the closure, for only the thread
+        // that has taken the record does, and its caller stays until it is done.
+        unsafe { record.run() };
         // Release: pairs with the Acquire of `is_done` and `sleep_on`; publishes the result.
-        // Acquire: pairs with the Release of `sleep_on`.
-        if record.state.swap(DONE, Ordering::AcqRel) == SLEEPS {
+        // Acquire: pairs with the Release of `sleep_on`; the token is initialised.
+        let done = record
+            .state
+            .compare_exchange(WAITS, DONE, Ordering::Release, Ordering::Acquire);
+        if done.is_err() {
+            // Its caller sleeps.
             // Relaxed: its caller does not read it, and this thread is the only one that does.
             let others = self.0.map_or(ptr::null_mut(), NonNull::as_ptr);
             record.next.store(others, Ordering::Relaxed);
@@ -156,7 +205,7 @@ impl Wakes {
             // Relaxed: this thread has written it.
             self.0 = NonNull::new(record.next.load(Ordering::Relaxed));
             // Relaxed: the exchange in `run` has acquired it.
-            let token = record.token.load(Ordering::Relaxed);
+            let token = record.state.load(Ordering::Relaxed);
             // SAFETY: its caller stored the token before it slept, and keeps it until it is set.
             let token = unsafe { &*token };
             token.notify();

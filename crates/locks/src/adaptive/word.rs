@@ -39,13 +39,11 @@
 use super::const_fn;
 use super::record::{self, Record, Wakes};
 use super::sleeper::{Chosen, Queue, Sleeper};
-use corelay_sync::barrier;
 use corelay_sync::facade::MODEL;
-use corelay_sync::facade::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering,
-};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
-use std::ptr;
+use corelay_sync::{barrier, prefetch_write};
+use std::{mem, ptr};
 
 /// Nobody holds the lock.
 const FREE: usize = 0;
@@ -64,8 +62,8 @@ pub(super) struct Word {
     queue: Queue,
     sleeps: AtomicU32,
     poisoned: AtomicBool,
-    /// By how many rounds a waiter spins less than it may: see `waiting`.
-    pub(super) futile: AtomicU8,
+    /// Whether other threads want the CPUs of those that wait: see `waiting`.
+    pub(super) crowded: AtomicBool,
 }
 
 impl Word {
@@ -77,7 +75,7 @@ impl Word {
                 queue: Queue::new(),
                 sleeps: AtomicU32::new(0),
                 poisoned: AtomicBool::new(false),
-                futile: AtomicU8::new(0),
+                crowded: AtomicBool::new(false),
             }
         }
     }
@@ -115,8 +113,9 @@ impl Word {
     pub(super) unsafe fn release(&self) {
         self.free();
         // Relaxed: ordered by the barrier.
-        if !self.published.load(Ordering::Relaxed).is_null() {
-            self.serve_if_free();
+        let last = self.published.load(Ordering::Relaxed);
+        if !last.is_null() {
+            self.serve_if_free(last);
         }
     }
 
@@ -130,9 +129,23 @@ impl Word {
         barrier::light();
     }
 
+    /// Poisons the lock, and leaves it.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock.
     #[cold]
     #[inline(never)]
-    fn serve_if_free(&self) {
+    unsafe fn leave_poisoned(&self) {
+        self.poison();
+        // SAFETY: the calling thread holds the lock (the caller's duty).
+        unsafe { self.release() };
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_if_free(&self, last: *const Record) {
+        // It arrives while this thread enters again.
+        prefetch_write(last);
         if self.try_enter(APPLIES) {
             // SAFETY: this thread has entered.
             unsafe { self.serve() };
@@ -260,8 +273,7 @@ impl Word {
     }
 }
 
-/// A guard of a thread that runs a closure of its own, so that return and unwinding alike leave the
-/// lock.
+/// A guard of a thread that runs a closure of its own. If that unwinds, the lock is poisoned and left.
 pub(super) struct Held<'a>(&'a Word);
 
 impl<'a> Held<'a> {
@@ -271,12 +283,22 @@ impl<'a> Held<'a> {
     pub(super) unsafe fn new(word: &'a Word) -> Self {
         Self(word)
     }
+
+    /// Leaves the lock after the closure has returned.
+    #[inline(always)]
+    pub(super) fn leave(self) {
+        let word = self.0;
+        mem::forget(self);
+        // SAFETY: this thread has entered, as `new`'s caller promised, and leaves once.
+        unsafe { word.release() };
+    }
 }
 
 impl Drop for Held<'_> {
+    // The guard stays in a register, since only its word goes to a function.
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: this thread has entered, as `new`'s caller promised, and leaves once.
-        unsafe { self.0.release() };
+        unsafe { self.0.leave_poisoned() };
     }
 }

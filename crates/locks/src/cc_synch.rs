@@ -15,8 +15,9 @@
 //!
 //! We depart from the paper in three ways. The lock that is free has a null tail, as our
 //! [CLH](crate::Clh) has, so that a lock owns no node; a thread that finds it so runs its own
-//! request without writing it anywhere. A waiter that has spun for long goes to sleep. And the turn
-//! is never handed to a sleeper: the combiner runs its request and goes on, even beyond the limit.
+//! request without writing it anywhere. A waiter that has spun for long goes to sleep. And a combiner
+//! that has reached the limit hands over to the next waiter that spins: it runs the requests of those
+//! that sleep, until after several times the limit it wakes [one that can lead](crate::combining::asleep).
 //!
 //! # Who owns a node
 //! | the node is | owner |
@@ -38,6 +39,7 @@
 //! before. The tail cannot come back to a node that is still in the queue, so the comparison that
 //! frees the lock is not fooled.
 
+use crate::combining::asleep::PATIENCE;
 use crate::combining::signal::{Answer, Signal};
 use crate::combining::{Combiner, Combining, Request};
 use crate::pool::{self, pooled};
@@ -57,6 +59,8 @@ use std::ptr::{self, NonNull};
 ///
 /// **The limit.** A thread that combines runs up to the limit of closures before its own call
 /// returns. Then the waiter that is next goes on if it spins; if it sleeps, its closure is run, too.
+/// After four times the limit a sleeping thread goes on as well, with [an
+/// exception](Combining#how-a-thread-waits).
 ///
 /// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
@@ -158,13 +162,15 @@ impl CcSynchWord {
             // initialised.
             let next = fields.next.load(Ordering::Acquire);
             let Some(next) = NonNull::new(next) else {
-                if self.leave(node) || fields.signal.hand_over() {
+                // SAFETY: only the combiner that comes to a node answers in it.
+                if self.leave(node) || unsafe { fields.signal.hand_over(false) } {
                     return;
                 }
                 // The waiter has linked itself meanwhile, and sleeps already.
                 continue;
             };
-            if run >= limit && fields.signal.hand_over() {
+            // SAFETY: as above.
+            if run >= limit && unsafe { fields.signal.hand_over(run / PATIENCE >= limit) } {
                 return;
             }
             let request = fields.request.with(|request| {

@@ -15,8 +15,9 @@
 //! We depart from the paper in three ways. There a thread owns two nodes and uses them in turns,
 //! since the combiner looks at the link of a node that it has answered already. Here it looks first
 //! and answers then, so the node can lie in the frame of `apply`; the last waiter in the queue gets
-//! its answer one exchange later. A waiter that has spun for long goes to sleep. And the turn is
-//! never handed to a sleeper: the combiner runs its request and goes on, even beyond the limit.
+//! its answer one exchange later. A waiter that has spun for long goes to sleep. And a combiner that
+//! has reached the limit hands over to the next waiter that spins: it runs the requests of those that
+//! sleep, until after several times the limit it wakes [one that can lead](crate::combining::asleep).
 //!
 //! # Proof sketch
 //! *One at a time.* A thread combines if its exchange returned null, or if it was handed the turn. A
@@ -29,6 +30,7 @@
 //! that before it answers, or has taken the node out of the tail, so that there is no successor.
 //! (A node that is handed the turn is its own thread's, which does the same.)
 
+use crate::combining::asleep::PATIENCE;
 use crate::combining::signal::{Answer, Signal};
 use crate::combining::{Combiner, Combining, Request};
 use crate::session::sealed::Sealed;
@@ -48,6 +50,8 @@ use std::ptr;
 ///
 /// **The limit.** A thread that combines runs up to the limit of closures before its own call
 /// returns. Then the waiter that is next goes on if it spins; if it sleeps, its closure is run, too.
+/// After four times the limit a sleeping thread goes on as well, with [an
+/// exception](Combining#how-a-thread-waits).
 ///
 /// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
@@ -143,14 +147,15 @@ impl DsmSynchWord {
         loop {
             // SAFETY: nobody has answered in the node, so its waiter stays.
             let waiter = unsafe { &*node };
-            if run >= limit && waiter.signal.hand_over() {
+            // SAFETY: only the combiner that comes to a node answers in it.
+            if run >= limit && unsafe { waiter.signal.hand_over(run / PATIENCE >= limit) } {
                 return;
             }
             // SAFETY: this thread is the combiner, so no other request runs, and only the combiner
             // that answers in a node runs its request.
             unsafe { waiter.request.run() };
             let next = self.after(waiter);
-            // SAFETY: only the combiner that comes to a node answers in it.
+            // SAFETY: as for `hand_over`, which has not answered.
             unsafe { waiter.signal.finish() };
             let Some(next) = next else {
                 return;

@@ -274,10 +274,27 @@ fn combining_queues_move_a_constant_number_of_lines() {
 /// waiter resets it, or makes a new one there (1 claim less).
 #[test]
 fn a_waiter_by_a_token_costs_two_lines_more() {
-    for (method, moves) in [(Method::CcSynch, 8), (Method::DsmSynch, 9)] {
-        let count = counted(method, Workload::FetchAdd, 8, 32);
-        assert_eq!(count.all.lines(), moves * count.operations, "{method}");
-        assert_eq!(count.all.claims(), 4 * count.operations, "{method}");
+    for (method, moves) in [(Method::CcSynch, 8.0), (Method::DsmSynch, 9.0)] {
+        let count = counted(method, Workload::FetchAdd, 8, 28);
+        let moved = count.per_operation(count.all.lines());
+        let claimed = count.per_operation(count.all.claims());
+        assert!((moved - moves).abs() < 0.1, "{method}: {moved}");
+        assert!((claimed - 4.0).abs() < 0.4, "{method}: {claimed}");
+    }
+}
+
+/// Here all sleep but the combiner. It is relieved by one of them, so each makes its share of the
+/// operations.
+#[test]
+fn a_combiner_is_relieved_by_a_client_that_sleeps() {
+    for method in [Method::CcSynch, Method::DsmSynch] {
+        let count = counted(method, Workload::FetchAdd, 32, 8);
+        assert!(
+            count.all.sleeps >= count.operations,
+            "{method}: {:?}",
+            count.all
+        );
+        assert!(count.fewest > 50, "{method}: {}", count.fewest);
     }
 }
 

@@ -5,6 +5,7 @@
 //! frames of their callers, and the queues wait by
 //! [signals](signal).
 
+pub(crate) mod asleep;
 mod operation;
 mod session;
 pub(crate) mod signal;
@@ -35,8 +36,8 @@ pub unsafe trait Combiner: Default + Send + Sync + Sealed {
     const WAIT: &'static str;
 
     /// Has `request` run, here or on another thread, and returns when it has been. While it runs
-    /// requests, this thread starts at most `limit` of them before it looks for another thread to
-    /// go on.
+    /// requests, this thread starts at most `limit` of them before it looks for a thread that spins to
+    /// go on, and at most `PATIENCE` times as many before it looks for one that sleeps.
     ///
     /// # Safety
     /// The request's operation stays where it is until this returns, and nobody has run it. The seat
@@ -82,15 +83,19 @@ const LIMIT: u32 = 64;
 ///
 /// # The limit
 /// A combiner works for others while its own caller waits. After `limit` closures in a row
-/// ([`with_limit`](Self::with_limit), 64 by default) it stops as soon as a spinning waiter can go on.
-/// A larger limit moves the value and the lock less often between caches; a smaller one bounds how
-/// long one call can take. Closures of waiters that sleep do not count: see below.
+/// ([`with_limit`](Self::with_limit), 64 by default) it stops as soon as a spinning waiter can go on,
+/// and after four times as many as soon as a sleeping one can. A larger limit moves the value and the
+/// lock less often between caches; a smaller one bounds how long one call can take.
 ///
 /// # How a thread waits
 /// It spins for about a microsecond. Then it waits by the [seam](corelay_sync::wait): a thread yields
 /// and sleeps, a fibre is suspended. The combiner runs the closure of such a waiter, even beyond the
-/// limit, but never makes it the next combiner. So no lock is held by a thread that sleeps or by a
-/// fibre that is suspended.
+/// limit. After four times the limit it wakes the next one that is a thread, to combine in its place.
+///
+/// *The exception:* a fibre that is suspended is not made to combine, nor is a thread whose wait may
+/// run callbacks, which is one that is a client of trustees. For a callback may wait for the same lock,
+/// and the wait below it goes on only afterwards. So if all the others are such waiters and sleep, a
+/// combiner goes on as long as they keep coming.
 ///
 /// # Layout
 /// The word and the value have 128-byte blocks of their own: threads that arrive write the word
@@ -122,8 +127,8 @@ impl<C: Combiner, T> Combining<C, T> {
     }
 
     /// Wraps `value`; the lock is free. A thread that combines runs up to `limit` closures in a row,
-    /// its own included, and then makes a spinning waiter the next combiner. With a limit of 1 each
-    /// thread runs its own closure, unless it sleeps.
+    /// its own included, and then makes a spinning waiter the next combiner; after four times as many
+    /// a sleeping one. With a limit of 1 each thread runs its own closure, unless it sleeps.
     ///
     /// ```
     /// use corelay_sync::{Session, Shared};

@@ -3,33 +3,33 @@
 //! # States
 //! | word | meaning | next, and who writes it |
 //! |---|---|---|
-//! | null | the waiter spins | a token (waiter), `TURN` or `DONE` (combiner) |
-//! | a token's address | the waiter waits for that token, in its frame | `DONE` (combiner) |
+//! | null | the waiter spins | an address (waiter), `TURN` or `DONE` (combiner) |
+//! | the address of an [`Asleep`] | the waiter sleeps; it is woken to lead, or after `DONE` | `DONE` (combiner) |
 //! | `TURN` | the waiter is the combiner; its request has not been run | |
 //! | `DONE` | its request has been run | |
 //!
 //! # Proof sketch
-//! *Nobody is forgotten.* A waiter goes to wait by an exchange of null for its token, so either the
-//! combiner's exchange finds the token and sets it, or the waiter's fails and finds the answer.
-//! *No frame dies early.* After the exchange to `DONE` the combiner touches the signal no more: the
-//! waiter may free it. It touches the token only if its exchange returned one. Then the waiter stays
-//! until that token is set, and `notify` does not touch a token that is set.
-//! *A turn goes to a thread that runs.* `TURN` replaces null only.
+//! *Nobody is forgotten.* A waiter goes to sleep by an exchange of null for the address, so either the
+//! combiner's exchange finds the address and wakes it, or the waiter's fails and finds the answer.
+//! *No frame dies early.* After the exchange to `DONE` or `TURN` the combiner touches the signal no
+//! more: the waiter may free it. It touches the [`Asleep`] only if its exchange returned one. Then the
+//! waiter stays until it is woken, which happens once.
 
+use super::asleep::Asleep;
 use crate::turn::Turn;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
-use corelay_sync::wait::{Call, Token, wait_in};
+use corelay_sync::wait::Call;
 use std::ptr;
 
 /// The word between a waiter and the combiners.
 #[derive(Debug)]
 pub(crate) struct Signal {
-    state: AtomicPtr<Token>,
+    state: AtomicPtr<Asleep>,
 }
 
-const SPINS: *mut Token = ptr::null_mut();
-const TURN: *mut Token = ptr::without_provenance_mut(1);
-const DONE: *mut Token = ptr::without_provenance_mut(2);
+const SPINS: *mut Asleep = ptr::null_mut();
+const TURN: *mut Asleep = ptr::without_provenance_mut(1);
+const DONE: *mut Asleep = ptr::without_provenance_mut(2);
 
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,32 +77,43 @@ impl Signal {
     #[cold]
     #[inline(never)]
     fn wait_asleep(&self, call: Call) -> Answer {
-        let token = Token::new();
-        let asleep = ptr::from_ref(&token).cast_mut();
-        // Release: pairs with the Acquire of `finish` (the token is initialised) and of a failed
-        // `hand_over` (what this thread has linked). Acquire: as in `wait`.
+        let asleep = Asleep::new();
+        let address = ptr::from_ref(&asleep).cast_mut();
+        // Release: pairs with the Acquire of `finish` (`asleep` is initialised) and of a failed
+        // `hand_over` (so is what this thread has linked). Acquire: as in `wait`.
         let slept =
             self.state
-                .compare_exchange(SPINS, asleep, Ordering::Release, Ordering::Acquire);
+                .compare_exchange(SPINS, address, Ordering::Release, Ordering::Acquire);
         match slept.err().and_then(answer) {
             Some(answer) => answer,
-            None => {
-                // No cancellation ends it, for the combiner uses this frame.
-                let _ = wait_in(call, &token);
-                Answer::Done
-            }
+            None if asleep.wait(call) => Answer::Turn,
+            None => Answer::Done,
         }
     }
 
-    /// Makes the waiter the combiner, if it spins. Returns false if it waits for a token; then what
-    /// it did before is visible.
+    /// Makes the waiter the combiner, if it spins, or if `may_sleep` and it sleeps and can lead.
+    /// Otherwise returns false; then the waiter sleeps, and what it did before is visible.
+    ///
+    /// # Safety
+    /// Nobody has answered this wait.
     #[inline]
-    pub(crate) fn hand_over(&self) -> bool {
+    pub(crate) unsafe fn hand_over(&self, may_sleep: bool) -> bool {
         // Release: pairs with the Acquire of `wait`; the next combiner sees what this one did.
         // Acquire: pairs with the Release of `wait_asleep`.
-        self.state
-            .compare_exchange(SPINS, TURN, Ordering::Release, Ordering::Acquire)
-            .is_ok()
+        let spun = self
+            .state
+            .compare_exchange(SPINS, TURN, Ordering::Release, Ordering::Acquire);
+        let Err(address) = spun else {
+            return true;
+        };
+        // SAFETY: nobody has answered (the caller's duty), so it is that of the waiter, which stays
+        // in its frame until it is woken.
+        let asleep = unsafe { &*address };
+        let leads = may_sleep && asleep.can_lead();
+        if leads {
+            asleep.wake_to_lead();
+        }
+        leads
     }
 
     /// Tells the waiter that its request has been run. The signal may be gone when this returns.
@@ -112,19 +123,19 @@ impl Signal {
     #[inline]
     pub(crate) unsafe fn finish(&self) {
         // Release: pairs with the Acquire of `wait`; publishes the result. Acquire: pairs with the
-        // Release of `wait_asleep`; the token is initialised.
-        let token = self.state.swap(DONE, Ordering::AcqRel);
-        // SAFETY: nobody has answered (the caller's duty), so it is null, or the token for which the
-        // waiter stays in its frame until the `notify` below has set it.
-        if let Some(token) = unsafe { token.as_ref() } {
-            token.notify();
+        // Release of `wait_asleep`; the waiter's `Asleep` is initialised.
+        let asleep = self.state.swap(DONE, Ordering::AcqRel);
+        // SAFETY: nobody has answered (the caller's duty), so it is null, or that of the waiter, which
+        // stays in its frame until it is woken below.
+        if let Some(asleep) = unsafe { asleep.as_ref() } {
+            asleep.wake();
         }
     }
 }
 
 /// The answer in a signal's word.
 #[inline]
-fn answer(state: *mut Token) -> Option<Answer> {
+fn answer(state: *mut Asleep) -> Option<Answer> {
     match state {
         TURN => Some(Answer::Turn),
         DONE => Some(Answer::Done),

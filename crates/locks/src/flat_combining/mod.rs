@@ -16,7 +16,9 @@
 //! without publishing it, so a session that never waits has no record. The records of sessions that
 //! have ended are freed, by the next pass or with the lock. A combiner walks the list once, and runs
 //! at most `limit` requests of threads that spin. And a waiter that has spun for long goes to sleep;
-//! the combiner runs the requests of all sleepers that it finds.
+//! the combiner runs the requests of all sleepers that it finds, and walks again for those that it has
+//! missed. After several times the limit the last one [leads](crate::combining::asleep) in its place,
+//! if it can.
 //!
 //! # Proof sketch
 //! *One at a time.* Requests run, and links of linked records change, only in the thread that holds
@@ -29,17 +31,21 @@
 //! sees it, the combiner walks again, or another thread holds the lock and will look as it did. If
 //! C3 does not, then by the barriers S3 sees C2 or a later holder's `held`, to which the same
 //! applies.
+//! A combiner that is relieved frees the lock (C2) and does not look at `sleeps` again (C3), but wakes
+//! a thread afterwards, which then takes the lock or finds a later holder. Either begins after C2. So a
+//! sleeper that has seen the relieved one's `held` at S3 is seen by the other's C3 at the latest.
 //! *Nobody sleeps by a free lock while it spins.* A waiter that spins looks at `held` itself.
 
 mod record;
 
+use crate::combining::asleep::{Asleep, PATIENCE};
 use crate::combining::{Combiner, Combining, Request};
 use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
-use corelay_sync::wait::{Call, Token, wait_in};
+use corelay_sync::wait::Call;
 use record::{Found, Record, Seat};
 use std::ptr::{self, NonNull};
 
@@ -58,7 +64,8 @@ const IDLE: u32 = if corelay_sync::facade::MODEL { 0 } else { 64 };
 ///
 /// **The limit.** A thread that combines walks along the list once, runs up to the limit of closures
 /// of threads that spin, and frees the lock for those that it has left. It runs the closures of all
-/// threads that sleep.
+/// threads that sleep; after four times the limit one of these goes on, with [an
+/// exception](Combining#how-a-thread-waits).
 ///
 /// **A panic** reaches the caller whose closure it was; the others do not notice.
 ///
@@ -138,7 +145,7 @@ unsafe impl Combiner for FlatCombiningWord {
             // (the caller's duty).
             unsafe { request.run() };
             // SAFETY: this thread holds the lock.
-            unsafe { self.lead(limit - 1) };
+            unsafe { self.lead(limit, 1) };
         }
         entered
     }
@@ -192,12 +199,12 @@ impl FlatCombiningWord {
     #[cold]
     #[inline(never)]
     fn sleep(&self, record: &Record, limit: u32, call: Call) {
-        let token = Token::new();
-        if !record.sleep_on(&token) {
+        let asleep = Asleep::new();
+        if !record.sleep_on(&asleep) {
             return;
         }
         // Release: pairs with the Acquire at the begin of `lead`; a combiner that sees this count
-        // finds the token in the record.
+        // finds the sleeper in the record.
         self.sleeps.fetch_add(1, Ordering::Release);
         // Pairs with the light barrier of `lead`.
         barrier::heavy();
@@ -206,8 +213,11 @@ impl FlatCombiningWord {
             // SAFETY: this thread holds the lock, and the record is its own.
             unsafe { self.lead_with(record, limit) };
         }
-        // No cancellation ends it, for the combiner uses this frame.
-        let _ = wait_in(call, &token);
+        // If it is to lead and another thread has the lock, that one does.
+        if asleep.wait(call) && self.try_enter() {
+            // SAFETY: this thread holds the lock.
+            unsafe { self.lead(limit, 0) };
+        }
     }
 
     /// Runs the request of `own`, unless another thread has, and then leads.
@@ -215,37 +225,47 @@ impl FlatCombiningWord {
     /// # Safety
     /// The calling thread holds the lock. `own` is the record of its session, which waits.
     unsafe fn lead_with(&self, own: &Record, limit: u32) {
-        let mut limit = limit;
+        let mut run = 0;
         if own.found() != Found::Idle {
             // SAFETY: this thread holds the lock.
             let pass = unsafe { self.pass() };
             // SAFETY: this thread holds the lock, and has found a request there.
-            unsafe { own.serve(pass) };
-            limit -= 1;
+            if let Some(asleep) = unsafe { own.serve(pass) } {
+                // SAFETY: its frame stays until it is woken.
+                unsafe { asleep.as_ref() }.wake();
+            }
+            run = 1;
         }
         // SAFETY: this thread holds the lock.
-        unsafe { self.lead(limit) };
+        unsafe { self.lead(limit, run) };
     }
 
-    /// Runs the requests in the list, up to `limit` of threads that spin and all of those that
-    /// sleep, and frees the lock.
+    /// Runs the requests in the list and frees the lock. This thread has `run` some requests already.
+    /// It runs those of threads that spin up to `limit` in all, and those of all that sleep, until it
+    /// is relieved.
     ///
     /// # Safety
     /// The calling thread holds the lock.
     #[inline]
-    unsafe fn lead(&self, mut limit: u32) {
+    unsafe fn lead(&self, limit: u32, mut run: u32) {
         loop {
             // Acquire: pairs with the Release in `sleep`; the walk finds the sleepers that are
             // counted.
             let sleeps = self.sleeps.load(Ordering::Acquire);
             // Acquire: pairs with the Release of `link`; the records are initialised.
             let first = self.head.load(Ordering::Acquire);
-            if let Some(first) = NonNull::new(first) {
+            let heir = NonNull::new(first).and_then(|first| {
                 // SAFETY: this thread holds the lock, and `first` is the list's first record.
-                limit = unsafe { self.walk(first, limit) };
-            }
+                unsafe { self.walk(first, limit, &mut run) }
+            });
             // Release: pairs with the Acquire in `try_enter`; publishes what the requests did.
             self.held.store(false, Ordering::Release);
+            if let Some(heir) = heir {
+                // Not before: it must not find this thread in the lock.
+                // SAFETY: its frame stays until it is woken.
+                unsafe { heir.as_ref() }.wake_to_lead();
+                return;
+            }
             // Pairs with the heavy barrier of `sleep`.
             barrier::light();
             // Relaxed: ordered by the barrier. The walk that follows reads it again.
@@ -255,11 +275,17 @@ impl FlatCombiningWord {
         }
     }
 
-    /// Walks along the list once. Returns what is left of `limit`.
+    /// Walks along the list once, for [`lead`](Self::lead). Stops at the sleeper that shall relieve
+    /// this thread, and returns it.
     ///
     /// # Safety
     /// The calling thread holds the lock, and `first` is the list's first record.
-    unsafe fn walk(&self, first: NonNull<Record>, mut limit: u32) -> u32 {
+    unsafe fn walk(
+        &self,
+        first: NonNull<Record>,
+        limit: u32,
+        run: &mut u32,
+    ) -> Option<NonNull<Asleep>> {
         // SAFETY: this thread holds the lock.
         let pass = unsafe { self.next_pass() };
         let mut before: Option<&Record> = None;
@@ -272,14 +298,22 @@ impl FlatCombiningWord {
             at = NonNull::new(record.next());
             let found = record.found();
             let is_served = match found {
-                Found::Asks => limit > 0,
+                Found::Asks => *run < limit,
                 Found::Sleeps => true,
                 Found::Idle | Found::Retired => false,
             };
             if is_served {
                 // SAFETY: this thread holds the lock, and has found a request here.
-                unsafe { record.serve(pass) };
-                limit = limit.saturating_sub(1);
+                let asleep = unsafe { record.serve(pass) };
+                *run = run.saturating_add(1);
+                if let Some(place) = asleep {
+                    // SAFETY: its frame stays until it is woken.
+                    let asleep = unsafe { place.as_ref() };
+                    if *run / PATIENCE >= limit && asleep.can_lead() {
+                        return Some(place);
+                    }
+                    asleep.wake();
+                }
             }
             let is_superfluous = match found {
                 Found::Asks | Found::Sleeps => false,
@@ -296,7 +330,7 @@ impl FlatCombiningWord {
                 before = Some(record);
             }
         }
-        limit
+        None
     }
 
     /// The number of the last pass.

@@ -4,8 +4,8 @@
 //! | word | linked | meaning | next, and who writes it |
 //! |---|---|---|---|
 //! | `UNLINKED` | no | no request | `ASKS` (session), `RETIRED` (session) |
-//! | `ASKS` | yes, or soon | a request; its thread spins, and may combine | a token (its thread), `DONE` (combiner) |
-//! | a token's address | yes | a request; its thread sleeps until the token is set | `DONE` (combiner) |
+//! | `ASKS` | yes, or soon | a request; its thread spins, and may combine | an address (its thread), `DONE` (combiner) |
+//! | the address of an [`Asleep`] | yes | a request; its thread sleeps until it is woken | `DONE` (combiner) |
 //! | `DONE` | yes | no request | `ASKS` (session), `UNLINKED` (combiner), `RETIRED` (session) |
 //! | `RETIRED` | yes | its session is gone | freed by the combiner, or with the lock |
 //!
@@ -13,10 +13,10 @@
 //! freed by its session or by whoever holds the list, and by one of them only.
 
 use crate::combining::Request;
+use crate::combining::asleep::Asleep;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
-use corelay_sync::wait::Token;
 use std::ptr::{self, NonNull};
 
 /// A publication record. It has lines of its own, for its thread reads it while it waits.
@@ -25,7 +25,7 @@ pub(super) struct Record(CachePadded<Fields>);
 
 #[derive(Debug)]
 struct Fields {
-    state: AtomicPtr<Token>,
+    state: AtomicPtr<Asleep>,
     /// Written by the session before it asks.
     request: UnsafeCell<Option<Request>>,
     /// The next record in the list. Written by the session before it links the record, and then by
@@ -35,10 +35,10 @@ struct Fields {
     used: UnsafeCell<u32>,
 }
 
-const ASKS: *mut Token = ptr::null_mut();
-const DONE: *mut Token = ptr::without_provenance_mut(1);
-const UNLINKED: *mut Token = ptr::without_provenance_mut(2);
-const RETIRED: *mut Token = ptr::without_provenance_mut(3);
+const ASKS: *mut Asleep = ptr::null_mut();
+const DONE: *mut Asleep = ptr::without_provenance_mut(1);
+const UNLINKED: *mut Asleep = ptr::without_provenance_mut(2);
+const RETIRED: *mut Asleep = ptr::without_provenance_mut(3);
 
 /// The contents of a record, as a combiner or the record's session finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,17 +136,17 @@ impl Record {
         self.0.state.swap(ASKS, Ordering::AcqRel) == DONE
     }
 
-    /// Says that the thread will sleep until `token` is set. Returns false if the request has been
+    /// Says that the thread will sleep until `asleep` is woken. Returns false if the request has been
     /// answered; then what it did is visible.
     #[inline]
-    pub(super) fn sleep_on(&self, token: &Token) -> bool {
-        // Release: pairs with the Acquire of `serve`; the token is initialised. Acquire: pairs with
+    pub(super) fn sleep_on(&self, asleep: &Asleep) -> bool {
+        // Release: pairs with the Acquire of `serve`; `asleep` is initialised. Acquire: pairs with
         // the Release of `serve`.
         self.0
             .state
             .compare_exchange(
                 ASKS,
-                ptr::from_ref(token).cast_mut(),
+                ptr::from_ref(asleep).cast_mut(),
                 Ordering::Release,
                 Ordering::Acquire,
             )
@@ -178,12 +178,13 @@ impl Record {
 
 /// The side of the combiner, which holds the lock.
 impl Record {
-    /// Runs the request and tells its thread. `pass` is the combiner's.
+    /// Runs the request and tells its thread. Returns the sleeper, which the combiner wakes, if the
+    /// thread sleeps. `pass` is the combiner's.
     ///
     /// # Safety
     /// The calling thread holds the lock, and has found a request here.
     #[inline]
-    pub(super) unsafe fn serve(&self, pass: u32) {
+    pub(super) unsafe fn serve(&self, pass: u32) -> Option<NonNull<Asleep>> {
         self.0.used.with_mut(|used| {
             // SAFETY: only the holder of the lock touches it (the caller's duty).
             unsafe { *used = pass };
@@ -199,13 +200,8 @@ impl Record {
         // this one, for it is not answered. Its thread stays in its frame until then.
         unsafe { request.run() };
         // Release: pairs with the Acquire of `found` and `sleep_on`; publishes the result.
-        // Acquire: pairs with the Release of `sleep_on`; the token is initialised.
-        let token = self.0.state.swap(DONE, Ordering::AcqRel);
-        // SAFETY: it is null, or the token for which the record's thread stays in its frame until
-        // the `notify` below has set it.
-        if let Some(token) = unsafe { token.as_ref() } {
-            token.notify();
-        }
+        // Acquire: pairs with the Release of `sleep_on`; the sleeper is initialised.
+        NonNull::new(self.0.state.swap(DONE, Ordering::AcqRel))
     }
 
     /// The record behind this one.

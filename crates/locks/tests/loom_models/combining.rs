@@ -1,13 +1,17 @@
 //! The combining locks under loom, as the others are in `locks.rs`.
 //!
 //! In the models a waiter that has looked once goes to sleep, so both ways of waiting are explored:
-//! an answer comes before that, or wakes.
+//! an answer comes before that, or wakes. And a combiner that has reached the limit is relieved by a
+//! sleeper at once.
 
 use crate::common::{self, Combines, for_combining_locks, tests_of, where_nothing_may_wait};
 use corelay_sync::Session;
+use corelay_sync::wait::{Source, register};
 use loom::sync::Arc;
 use loom::thread;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 
 for_combining_locks!({
     limit_of_one: u64,
@@ -17,6 +21,7 @@ for_combining_locks!({
     sessions_are_kept: u64,
     a_panic_reaches_its_caller: u64,
     one_may_not_wait: u64,
+    a_callback_waits_below_a_waiter: u64,
 });
 
 fn add<L: Combines<u64>>(lock: &L) -> u64 {
@@ -47,7 +52,7 @@ fn model<L: Combines<u64> + 'static>(limit: u32, threads: usize, times: usize) {
     });
 }
 
-/// A thread combines no more than its own operation, except for sleepers.
+/// A thread combines no more than its own operation, and then wakes the next if that sleeps.
 fn limit_of_one<L: Combines<u64> + 'static>() {
     model::<L>(1, 2, 2);
 }
@@ -128,5 +133,43 @@ fn one_may_not_wait<L: Combines<u64> + 'static>() {
             .count() as u64;
         other.join().unwrap();
         assert_eq!(add(&*lock), 2 + entered + 1);
+    });
+}
+
+/// A source with one callback, which adds, and may wait.
+struct Callback<L> {
+    lock: Arc<L>,
+    is_due: Cell<bool>,
+}
+
+impl<L: Combines<u64>> Source for Callback<L> {
+    fn poll(&self) -> bool {
+        if self.is_due.replace(false) {
+            add(&*self.lock);
+        }
+        false
+    }
+}
+
+/// A thread that sleeps runs a callback, which waits for the same lock. So the thread cannot go on in
+/// a combiner's place.
+fn a_callback_waits_below_a_waiter<L: Combines<u64> + 'static>() {
+    loom::model(|| {
+        let lock = Arc::new(L::make_with_limit(0, 1));
+        let waiter = thread::spawn({
+            let lock = Arc::clone(&lock);
+            move || {
+                let callback = Rc::new(Callback {
+                    lock: Arc::clone(&lock),
+                    is_due: Cell::new(true),
+                });
+                let _registration = register(&callback);
+                add(&*lock);
+                callback.poll();
+            }
+        });
+        add(&*lock);
+        waiter.join().unwrap();
+        assert_eq!(where_nothing_may_wait(|| add(&*lock)), 4);
     });
 }

@@ -4,7 +4,7 @@ use super::locks::add_to;
 use crate::common::{Combines, Lock, for_combining_locks, tests_of};
 use corelay_sync::Session;
 use corelay_sync::wait::Sleeper;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread;
@@ -13,6 +13,7 @@ use std::time::Duration;
 for_combining_locks!({
     a_limit_of_one: u64,
     a_sleeper_is_served_beyond_the_limit: u64,
+    a_combiner_is_relieved_by_a_sleeper: u64,
     apply_inside_apply_is_refused: u64,
     a_panic_on_another_thread_reaches_its_caller: u64,
     a_panic_meets_a_combiner_that_unwinds: u64,
@@ -77,6 +78,31 @@ fn a_limit_of_one<L: Combines<u64>>() {
 fn a_sleeper_is_served_beyond_the_limit<L: Combines<u64>>() {
     let lock = L::make_with_limit(7, 1);
     assert_eq!(run_by_another(&lock, |n| *n).unwrap(), 7);
+}
+
+/// The others sleep, since a closure takes long, and keep coming. A call runs a few closures only: with
+/// a limit of 1 at most 4, and as many again for a combiner that it relieves.
+fn a_combiner_is_relieved_by_a_sleeper<L: Combines<u64>>() {
+    thread_local! {
+        /// The closures that this thread has run.
+        static RAN: Cell<u64> = const { Cell::new(0) };
+    }
+    let lock = L::make_with_limit(0, 1);
+    let work = || {
+        let mut session = lock.session();
+        for _ in 0..20 {
+            let before = RAN.get();
+            session.apply(|n| {
+                *n += 1;
+                RAN.set(RAN.get() + 1);
+                thread::sleep(MOMENT);
+            });
+            let ran = RAN.get() - before;
+            assert!(ran <= 8, "a call has run {ran} closures");
+        }
+    };
+    thread::scope(|s| (0..4).for_each(|_| _ = s.spawn(work)));
+    assert_eq!(lock.unmake(), 80);
 }
 
 /// The refusal reaches the outer caller, for it is a panic of the outer closure.

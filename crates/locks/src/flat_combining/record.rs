@@ -31,8 +31,8 @@ struct Fields {
     /// The next record in the list. Written by the session before it links the record, and then by
     /// combiners.
     next: AtomicPtr<Record>,
-    /// The combiners' pass in which a request was last found here. Only combiners touch it.
-    used: UnsafeCell<u32>,
+    /// The number of passes since a request was found here. Only combiners touch it.
+    idle: UnsafeCell<u32>,
 }
 
 const ASKS: *mut Asleep = ptr::null_mut();
@@ -89,7 +89,7 @@ fn allocate() -> NonNull<Record> {
         state: AtomicPtr::new(UNLINKED),
         request: UnsafeCell::new(None),
         next: AtomicPtr::new(ptr::null_mut()),
-        used: UnsafeCell::new(0),
+        idle: UnsafeCell::new(0),
     })))))
 }
 
@@ -179,15 +179,15 @@ impl Record {
 /// The side of the combiner, which holds the lock.
 impl Record {
     /// Runs the request and tells its thread. Returns the sleeper, which the combiner wakes, if the
-    /// thread sleeps. `pass` is the combiner's.
+    /// thread sleeps.
     ///
     /// # Safety
     /// The calling thread holds the lock, and has found a request here.
     #[inline]
-    pub(super) unsafe fn serve(&self, pass: u32) -> Option<NonNull<Asleep>> {
-        self.0.used.with_mut(|used| {
+    pub(super) unsafe fn serve(&self) -> Option<NonNull<Asleep>> {
+        self.0.idle.with_mut(|idle| {
             // SAFETY: only the holder of the lock touches it (the caller's duty).
-            unsafe { *used = pass };
+            unsafe { *idle = 0 };
         });
         let request = self.0.request.with(|request| {
             // SAFETY: the session wrote it before it asked, and does not write before the answer.
@@ -212,15 +212,18 @@ impl Record {
         self.0.next.load(Ordering::Relaxed)
     }
 
-    /// The number of passes since a request was found here.
+    /// Counts a pass in which no request was found here. Returns the number of such passes since the
+    /// last request.
     ///
     /// # Safety
     /// The calling thread holds the lock.
     #[inline]
-    pub(super) unsafe fn age(&self, pass: u32) -> u32 {
-        self.0.used.with(|used| {
+    pub(super) unsafe fn pass_over(&self) -> u32 {
+        self.0.idle.with_mut(|idle| {
             // SAFETY: only the holder of the lock touches it (the caller's duty).
-            pass.wrapping_sub(unsafe { *used })
+            let idle = unsafe { &mut *idle };
+            *idle = idle.saturating_add(1);
+            *idle
         })
     }
 

@@ -3,6 +3,7 @@
 //! Each item and later its result has a [`Slot`], and the slots of a shard lie together: the
 //! trustee reads and writes whole lines that it shares with nobody but the caller.
 
+use super::fan_out::Own;
 use super::handle::Sharded;
 use super::placement::Placement;
 use corelay_sync::wait::Call;
@@ -27,69 +28,73 @@ impl<T, R> Slot<T, R> {
 
 /// The items of a batch, grouped by shard.
 pub(super) struct Batch<T, R> {
-    slots: Vec<Slot<T, R>>,
-    /// The slot of each item.
+    groups: Vec<Group<T, R>>,
+    /// The shard of each item.
     places: Vec<usize>,
-    /// The end of each shard's slots.
-    ends: Vec<usize>,
+}
+
+/// The slots of one shard, in the order of their items.
+struct Group<T, R> {
+    slots: Vec<Slot<T, R>>,
+    /// The number of results that have been taken.
+    taken: usize,
 }
 
 impl<T, R> Batch<T, R> {
     /// Groups items, which come with the numbers of their shards, all below `shards`.
+    #[inline]
     pub(super) fn new(items: impl Iterator<Item = (usize, T)>, shards: usize) -> Self {
-        let items: Vec<_> = items.collect();
-        let mut ends = vec![0; shards];
-        let mut places = Vec::with_capacity(items.len());
-        for &(shard, _) in &items {
-            places.push(ends[shard]);
-            ends[shard] += 1;
-        }
-        let mut all = 0;
-        for end in &mut ends {
-            all += *end;
-            *end = all;
-        }
-        let mut slots: Vec<_> = items.iter().map(|_| Slot::Taken).collect();
-        for ((shard, item), place) in items.into_iter().zip(&mut places) {
-            if shard > 0 {
-                *place += ends[shard - 1];
+        let least = items.size_hint().0;
+        // Twice the mean, so that most groups allocate once, and on 2 shards all do.
+        let share = 2 * least.div_ceil(shards);
+        let group = |_| Group {
+            slots: Vec::new(),
+            taken: 0,
+        };
+        let mut groups: Vec<_> = (0..shards).map(group).collect();
+        let mut places = Vec::with_capacity(least);
+        for (shard, item) in items {
+            places.push(shard);
+            let slots = &mut groups[shard].slots;
+            if slots.len() == slots.capacity() {
+                slots.reserve(share);
             }
-            slots[*place] = Slot::Item(item);
+            slots.push(Slot::Item(item));
         }
-        Self {
-            slots,
-            places,
-            ends,
-        }
+        Self { groups, places }
+    }
+
+    /// The number of items.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// The slots of each shard that has items, with the shard's number.
-    pub(super) fn groups(&mut self) -> Vec<(usize, &mut [Slot<T, R>])> {
-        let (mut rest, mut begin) = (&mut self.slots[..], 0);
-        let mut groups = Vec::with_capacity(self.ends.len());
-        for (shard, &end) in self.ends.iter().enumerate() {
-            let (group, later) = rest.split_at_mut(end - begin);
-            if !group.is_empty() {
-                groups.push((shard, group));
-            }
-            (rest, begin) = (later, end);
-        }
-        groups
+    pub(super) fn groups(&mut self) -> impl Iterator<Item = (usize, &mut [Slot<T, R>])> {
+        let groups = self.groups.iter_mut().enumerate();
+        let slots = groups.map(|(shard, group)| (shard, &mut group.slots[..]));
+        slots.filter(|(_, slots)| !slots.is_empty())
     }
 
     /// All slots, in no order.
     pub(super) fn into_slots(self) -> impl Iterator<Item = Slot<T, R>> {
-        self.slots.into_iter()
+        self.groups.into_iter().flat_map(|group| group.slots)
     }
 
     /// The results, in the order of the items.
     ///
     /// # Panics
     /// If an item has no result.
+    #[inline]
     pub(super) fn into_results(mut self) -> Vec<R> {
-        let take = |&place: &usize| match std::mem::replace(&mut self.slots[place], Slot::Taken) {
-            Slot::Result(result) => result,
-            Slot::Item(_) | Slot::Taken => unreachable!("an item without a result"),
+        let take = |&shard: &usize| {
+            let group = &mut self.groups[shard];
+            let slot = std::mem::replace(&mut group.slots[group.taken], Slot::Taken);
+            group.taken += 1;
+            match slot {
+                Slot::Result(result) => result,
+                Slot::Item(_) | Slot::Taken => unreachable!("an item without a result"),
+            }
         };
         self.places.iter().map(take).collect()
     }
@@ -142,7 +147,11 @@ impl<S: 'static, P> Sharded<S, P> {
         let place = |item| (self.placement().place(key(&item), shards), item);
         let mut batch = Batch::new(items.into_iter().map(place), shards);
         let call = Call::new("Sharded::apply_many");
-        self.fan_out(call, batch.groups(), &|shard, slots: &mut [Slot<T, R>]| {
+        self.fan_out(call, batch.groups(), Own::Last, &|shard,
+                                                        slots: &mut [Slot<
+            T,
+            R,
+        >]| {
             for slot in slots {
                 slot.run(|item| f(shard, item));
             }

@@ -191,26 +191,46 @@ fn pass<S>(shard: &Trust<S>) {
     }
 }
 
-/// Runs `run` on each shard with its work, all at the same time, and waits for all. The last one
-/// goes by an `apply`, which on a member's own shard runs at once.
+/// The shards that have work.
+pub(super) struct Work<'a, S, W> {
+    /// The shard that this thread owns.
+    pub(super) own: Option<(&'a Trust<S>, W)>,
+    /// The shard of another thread whose request is sent last.
+    pub(super) last: Option<(&'a Trust<S>, W)>,
+    pub(super) others: Vec<(&'a Trust<S>, W)>,
+}
+
+/// The time at which the caller serves its own shard.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Own {
+    /// Before the last request is sent. For work that takes less time than it takes to send a
+    /// request for whose end the caller does not wait.
+    BeforeTheLast,
+    /// After all requests are sent, so that the other shards work meanwhile.
+    Last,
+}
+
+/// Runs `run` on each shard with its work, all at the same time, and waits for all.
 ///
 /// # Panics
 /// With the panic of `run`, when the other shards are done; it poisons that shard. If a shard is
 /// poisoned or its trustee has been shut down. Inside a delegated closure.
-pub(super) fn fan_out<'a, S, W, F>(
-    call: Call,
-    work: impl IntoIterator<Item = (&'a Trust<S>, W)>,
-    run: &F,
-) where
+#[inline]
+pub(super) fn fan_out<S, W, F>(call: Call, work: Work<'_, S, W>, order: Own, run: &F)
+where
     S: 'static,
     W: Send,
     F: Fn(&mut S, W) + Sync,
 {
     NoSwitch::refuse_at(call);
-    let mut work: Vec<_> = work.into_iter().collect();
-    let Some((last, last_work)) = work.pop() else {
-        return;
-    };
+    let Work {
+        mut others,
+        own,
+        mut last,
+    } = work;
+    if order == Own::Last && own.is_some() {
+        others.extend(last.take());
+    }
     let job = |(shard, work)| {
         let job = Job {
             work: Cell::new(Some(work)),
@@ -220,7 +240,7 @@ pub(super) fn fan_out<'a, S, W, F>(
         };
         (shard, job)
     };
-    let jobs: Vec<_> = work.into_iter().map(job).collect();
+    let jobs: Vec<_> = others.into_iter().map(job).collect();
     let mut wait = Wait {
         jobs: &jobs,
         futures: Vec::with_capacity(jobs.len()),
@@ -229,6 +249,8 @@ pub(super) fn fan_out<'a, S, W, F>(
         panic: None,
     };
     wait.send();
-    wait.try_call(|| last.apply(|shard| run(shard, last_work)));
+    for (shard, work) in [own, last].into_iter().flatten() {
+        wait.try_call(|| shard.apply(|shard| run(shard, work)));
+    }
     wait.finish();
 }

@@ -1,7 +1,7 @@
 //! The handle to a sharded structure: making one, and its shards one by one.
 
 use super::collection::Collection;
-use super::fan_out::fan_out;
+use super::fan_out::{Own, Work, fan_out};
 use super::placement::{ByHash, ByRange, Placement};
 use corelay_delegate::{Trust, Trustees};
 use corelay_sync::facade::thread_local;
@@ -182,29 +182,37 @@ impl<S, P> Sharded<S, P> {
         S: 'static,
     {
         let mut results: Vec<Option<R>> = self.shards().iter().map(|_| None).collect();
-        let work: Vec<_> = results.iter_mut().enumerate().collect();
-        self.fan_out(Call::new("Sharded::map_shards"), work, &|shard, result| {
+        let call = Call::new("Sharded::map_shards");
+        let work = results.iter_mut().enumerate();
+        self.fan_out(call, work, Own::Last, &|shard, result| {
             *result = Some(f(shard));
         });
         results.into_iter().flatten().collect()
     }
 
     /// Runs `run` on some shards, each with its work, at the same time. The caller's own shard, if
-    /// it is among them, is served on this thread meanwhile.
+    /// it is among them, is served on this thread.
+    #[inline]
     pub(super) fn fan_out<W: Send>(
         &self,
         call: Call,
-        mut work: Vec<(usize, W)>,
+        work: impl Iterator<Item = (usize, W)>,
+        order: Own,
         run: &(impl Fn(&mut S, W) + Sync),
     ) where
         S: 'static,
     {
-        if let Some(own) = work.iter().position(|&(shard, _)| self.is_own(shard)) {
-            let last = work.len() - 1;
-            work.swap(own, last);
+        let (mut own, mut last, mut others) = (None, None, Vec::new());
+        for (shard, work) in work {
+            let trust = &self.parts.shards[shard];
+            let place = if self.is_own(shard) {
+                &mut own
+            } else {
+                &mut last
+            };
+            others.extend(place.replace((trust, work)));
         }
-        let with_shard = |(shard, work): (usize, W)| (&self.parts.shards[shard], work);
-        fan_out(call, work.into_iter().map(with_shard), run);
+        fan_out(call, Work { others, own, last }, order, run);
     }
 }
 

@@ -3,12 +3,16 @@
 use super::table::Table;
 use super::{Payload, ShardedMap, caught};
 use crate::sharded::batch::{Batch, Slot};
+use crate::sharded::fan_out::Own;
 use crate::sharded::panics::{discard, discard_all};
 use corelay_sync::wait::Call;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
+
+/// The number of keys up to which a batch serves the caller's own shard first.
+const SHORT: usize = 64;
 
 impl<K, V, B> ShardedMap<K, V, B>
 where
@@ -99,6 +103,11 @@ where
     ) -> Vec<R> {
         let items = items.map(|(hash, item)| (self.place(hash), (hash, item)));
         let mut batch = Batch::new(items, self.shards());
+        let order = if batch.len() <= SHORT {
+            Own::BeforeTheLast
+        } else {
+            Own::Last
+        };
         let panic: Mutex<Option<Payload>> = Mutex::new(None);
         let run = |table: &mut Table<K, V>, slots: &mut [Slot<(u64, T), R>]| {
             let mut slots = slots.iter_mut();
@@ -111,7 +120,7 @@ where
                 discard(earlier);
             }
         };
-        self.shards.fan_out(call, batch.groups(), &run);
+        self.shards.fan_out(call, batch.groups(), order, &run);
         if let Some(payload) = panic.into_inner().expect("never poisoned") {
             // Now: a destructor's panic while this one is raised would end the process.
             discard_all(batch.into_slots());

@@ -17,6 +17,15 @@ pub(super) enum Slot<T, R> {
 }
 
 impl<T, R> Slot<T, R> {
+    /// The item, unless it has been taken.
+    #[inline]
+    pub(super) fn item(&self) -> Option<&T> {
+        match self {
+            Self::Item(item) => Some(item),
+            Self::Result(_) | Self::Taken => None,
+        }
+    }
+
     /// Replaces the item by its result.
     #[inline]
     pub(super) fn run(&mut self, f: impl FnOnce(T) -> R) {
@@ -45,10 +54,12 @@ impl<T, R> Batch<T, R> {
     #[inline]
     pub(super) fn new(items: impl Iterator<Item = (usize, T)>, shards: usize) -> Self {
         let least = items.size_hint().0;
-        // Twice the mean, so that most groups allocate once, and on 2 shards all do.
-        let share = 2 * least.div_ceil(shards);
+        // Twice the mean, so that most groups allocate once, and on 2 shards all do. With few items
+        // for each shard some shards have none, and need no memory.
+        let share = least.div_ceil(shards).saturating_mul(2);
+        let at_first = if share < 8 { 0 } else { share };
         let group = |_| Group {
-            slots: Vec::new(),
+            slots: Vec::with_capacity(at_first),
             taken: 0,
         };
         let mut groups: Vec<_> = (0..shards).map(group).collect();

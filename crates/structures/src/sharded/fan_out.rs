@@ -1,9 +1,8 @@
 //! Requests to several shards at once, and one wait for all of them. The requests borrow from the
 //! caller's frame.
 //!
-//! All but the last are sent as `apply_async`, and the last one as `apply`, which waits. On a
-//! member of a flat team the caller puts its own shard last, so that it is served while the others
-//! work.
+//! All but one are sent as `apply_async`, and the last one as `apply`, which waits. A member of a flat
+//! team runs its own shard's work by an `apply` of its own, at once: [`Own`] says when.
 //!
 //! **Nobody uses the frame after it.** A request has the addresses of its [`Job`] in a [`Sent`],
 //! which is dropped when the request has run, or is dropped unrun because its shard is poisoned or
@@ -203,10 +202,11 @@ pub(super) struct Work<'a, S, W> {
 /// The time at which the caller serves its own shard.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Own {
-    /// Before the last request is sent. For work that takes less time than it takes to send a
-    /// request for whose end the caller does not wait.
+    /// Before the request to the last shard, which is then an `apply`. On two shards there is no
+    /// other request. The last shard begins later, but a call that waits is cheaper than a future
+    /// and a wait for it: right for short work.
     BeforeTheLast,
-    /// After all requests are sent, so that the other shards work meanwhile.
+    /// After all requests, so that the other shards work meanwhile.
     Last,
 }
 

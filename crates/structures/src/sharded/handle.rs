@@ -95,7 +95,7 @@ impl<S: Send + 'static, P> Sharded<S, P> {
     /// `i % trustees.len()`. `make` makes each shard, given its number.
     ///
     /// # Panics
-    /// If `shards` is 0; inside a delegated closure.
+    /// If `shards` is 0, or more than fit into memory; inside a delegated closure.
     #[track_caller]
     pub fn with_placement(
         trustees: &Trustees,
@@ -107,8 +107,13 @@ impl<S: Send + 'static, P> Sharded<S, P> {
             shards > 0,
             "corelay: a structure of 0 shards has no room for any key; give at least 1"
         );
+        let mut all = Vec::new();
+        if let Err(why) = all.try_reserve_exact(shards) {
+            panic!("corelay: {shards} shards do not fit into memory ({why}); give fewer");
+        }
         let entrust = |shard| trustees.entrust_on(shard % trustees.len(), make(shard));
-        let shards: Box<[_]> = (0..shards).map(entrust).collect();
+        all.extend((0..shards).map(entrust));
+        let shards = all.into_boxed_slice();
         let threads = shards.iter().map(|shard| shard.apply(|_| this_thread()));
         let parts = Parts {
             threads: threads.collect(),

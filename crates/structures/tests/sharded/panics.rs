@@ -501,6 +501,16 @@ fn zero_shards_are_refused() {
 }
 
 #[test]
+fn shards_beyond_memory_are_refused() {
+    let trustees = dedicated(1);
+    let made = panic_of(|| ShardedMap::<u8, u8>::with_shards(&trustees, usize::MAX / 64));
+    assert!(
+        made.contains("shards do not fit into memory") && made.contains("give fewer"),
+        "{made}"
+    );
+}
+
+#[test]
 fn a_trustee_that_has_been_shut_down_refuses() {
     let trustees = dedicated(2);
     let map = ShardedMap::new(&trustees);

@@ -11,7 +11,12 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 
-/// The number of keys up to which a batch serves the caller's own shard first.
+/// The number of keys whose entries are fetched at the same time.
+const AHEAD: usize = 16;
+
+/// The number of keys up to which a batch serves the caller's own shard before its last request: see
+/// [`Own`]. On 16 keys, `examples/sharded_speed` measured 1.5 to 1.6 times the rate between near
+/// CPUs (2 virtual CPUs of an AMD EPYC) and 1.8 to 1.9 times between far ones.
 const SHORT: usize = 64;
 
 impl<K, V, B> ShardedMap<K, V, B>
@@ -110,14 +115,20 @@ where
         };
         let panic: Mutex<Option<Payload>> = Mutex::new(None);
         let run = |table: &mut Table<K, V>, slots: &mut [Slot<(u64, T), R>]| {
-            let mut slots = slots.iter_mut();
-            // A panic ends the closure at one slot; the next round goes on after that.
-            while let Err(payload) = caught(|| {
-                let slots = slots.by_ref();
-                slots.for_each(|slot| slot.run(|(hash, item)| f(table, hash, item)));
-            }) {
-                let earlier = panic.lock().expect("never poisoned").replace(payload);
-                discard(earlier);
+            for slots in slots.chunks_mut(AHEAD) {
+                if table.is_large() {
+                    let hashes = slots.iter().filter_map(|slot| Some(slot.item()?.0));
+                    hashes.for_each(|hash| table.prefetch(hash));
+                }
+                let mut slots = slots.iter_mut();
+                // A panic ends the closure at one slot; the next round goes on after that.
+                while let Err(payload) = caught(|| {
+                    let slots = slots.by_ref();
+                    slots.for_each(|slot| slot.run(|(hash, item)| f(table, hash, item)));
+                }) {
+                    let earlier = panic.lock().expect("never poisoned").replace(payload);
+                    discard(earlier);
+                }
             }
         };
         self.shards.fan_out(call, batch.groups(), order, &run);

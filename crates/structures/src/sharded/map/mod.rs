@@ -63,7 +63,7 @@ impl<K: Send + 'static, V: Send + 'static> ShardedMap<K, V> {
     /// trustee for shorter times.
     ///
     /// # Panics
-    /// If `shards` is 0; inside a delegated closure.
+    /// If `shards` is 0, or more than fit into memory; inside a delegated closure.
     #[track_caller]
     pub fn with_shards(trustees: &Trustees, shards: usize) -> Self {
         Self::with_shards_and_hasher(trustees, shards, RandomState::new())

@@ -1,6 +1,7 @@
 //! The table of one shard. Callers pass the hashes, and entries keep them: a trustee calls no
 //! hasher, not even when the table grows.
 
+use corelay_sync::prefetch_write;
 use hashbrown::HashTable;
 use hashbrown::hash_table::{Entry as TableEntry, OccupiedEntry};
 use std::borrow::Borrow;
@@ -10,6 +11,9 @@ use std::mem::replace;
 pub(in crate::sharded) struct Table<K, V> {
     entries: HashTable<Entry<K, V>>,
 }
+
+/// The bytes of entries that a core's cache is taken to hold: half of a usual second-level cache.
+const CACHED: usize = 512 << 10;
 
 struct Entry<K, V> {
     hash: u64,
@@ -26,6 +30,22 @@ impl<K, V> Table<K, V> {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Whether it is larger than a core's cache, so that lookups mostly wait for memory.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.entries.capacity() * size_of::<Entry<K, V>>() > CACHED
+    }
+
+    /// Fetches the line of the entry that a lookup of this hash will probably find. Compares no
+    /// keys.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        // The first entry with the hash's tag.
+        if let Some(entry) = self.entries.find(hash, |_| true) {
+            prefetch_write(entry);
+        }
     }
 
     /// Removes all entries and keeps their memory.

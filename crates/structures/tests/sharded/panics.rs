@@ -503,7 +503,7 @@ fn zero_shards_are_refused() {
 #[test]
 fn shards_beyond_memory_are_refused() {
     let trustees = dedicated(1);
-    let made = panic_of(|| ShardedMap::<u8, u8>::with_shards(&trustees, usize::MAX / 64));
+    let made = panic_of(|| ShardedMap::<u8, u8>::with_shards(&trustees, usize::MAX));
     assert!(
         made.contains("shards do not fit into memory") && made.contains("give fewer"),
         "{made}"

@@ -1,11 +1,14 @@
 //! Every block that a pool has asked for is freed once the pool and its nodes are gone, and every
-//! node of a lock-free structure once no thread is in a call. A queue of blocks frees them itself.
+//! node of a lock-free structure or a skip list once no thread is in a call. A queue of blocks frees
+//! them itself, and one with two locks, even if the drop of a value panics.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+use corelay_structures::fine::{OptimisticSkipList, TwoLockQueue};
 use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack};
 use corelay_structures::pool::{Pool, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::thread;
 
@@ -114,6 +117,7 @@ fn nothing_is_left() {
     }
 
     blocks_of_a_queue();
+    nodes_of_a_queue_whose_values_panic();
     nodes_of_lock_free_structures();
 }
 
@@ -157,20 +161,38 @@ fn blocks_of_a_queue() {
     assert_eq!(blocks(), 0);
 }
 
+/// A value of the queue panics when the queue drops it, and another when a pop's caller does.
+fn nodes_of_a_queue_whose_values_panic() {
+    struct Touchy(Wide);
+    impl Drop for Touchy {
+        fn drop(&mut self) {
+            assert!(self.0.0 != 3, "a drop panics");
+        }
+    }
+    let queue: TwoLockQueue<_> = (0..6).map(|n| Touchy(Wide(n))).collect();
+    drop(queue.pop());
+    assert_eq!(blocks(), 6);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(queue))).is_err());
+    assert_eq!(blocks(), 0);
+}
+
 /// The last part of the test: collectors of epochs are aligned like heaps.
 fn nodes_of_lock_free_structures() {
     let queue = MsQueue::from_iter([Wide(0)]);
     let stack = TreiberStack::<_, 2>::from_iter([Wide(0)]);
     let list = HarrisList::from_iter([Wide(0)]);
+    let skip_list = OptimisticSkipList::from_iter([(Wide(0), 0)]);
     let work = |thread: usize| {
         for n in 0..2_000 {
             queue.push(Wide(n));
             stack.push(Wide(n));
             list.insert(Wide((n + thread) % 7));
+            skip_list.insert(Wide((n + thread) % 700), n);
             if n % 3 > 0 {
                 queue.pop();
                 stack.pop();
                 list.remove(&Wide((n + thread * 2) % 7));
+                skip_list.remove(&Wide((n + thread * 2) % 70));
             }
         }
     };
@@ -184,7 +206,7 @@ fn nodes_of_lock_free_structures() {
     let left = 4 * 2_000 + 1 - 4 * 1_333;
     assert_eq!(queue.into_iter().count(), left);
     assert_eq!(stack.into_iter().take(9).count(), 9);
-    drop(list);
+    drop((list, skip_list));
     // No thread is in a call: after some rounds every retired node is freed.
     for _ in 0..10_000 {
         crossbeam_epoch::pin().flush();

@@ -164,10 +164,18 @@ impl<T> TwoLockQueue<T> {
 
 impl<T> Drop for TwoLockQueue<T> {
     fn drop(&mut self) {
-        exhaust(std::iter::from_fn(|| self.pop()));
-        // SAFETY: every node is a box. The dummy is the only one that is left, and nobody else has
-        // the queue.
-        drop(unsafe { Box::from_raw(*self.head.get_mut()) });
+        let mut next = *self.head.get_mut();
+        exhaust(std::iter::from_fn(|| {
+            if next.is_null() {
+                return None;
+            }
+            // SAFETY: every node is a box, and nobody else has the queue. The node is the dummy, or
+            // linked to by the one before, which was taken in the step before.
+            let node = unsafe { Box::from_raw(next) };
+            // Relaxed: no other thread writes.
+            next = node.next.load(Ordering::Relaxed);
+            Some(node)
+        }));
     }
 }
 

@@ -88,6 +88,25 @@ fn a_push_and_a_pop_meet() {
     });
 }
 
+/// A push and a pop lose the race to another push, and meet in the only slot.
+#[test]
+fn a_push_and_a_pop_that_lose_meet() {
+    loom::model(|| {
+        let stack = stack::<1>(&[0]);
+        let threads = [1, 2].map(|value| {
+            let stack = Arc::clone(&stack);
+            thread::spawn(move || push(&stack, value))
+        });
+        let mut all = Vec::from_iter(pop(&stack));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        all.extend(rest(&stack));
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2]);
+    });
+}
+
 /// Two pushes lose the race to a pop and to each other, and one of them may find the slot taken.
 #[test]
 fn two_push_and_two_pop() {

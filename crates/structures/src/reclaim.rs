@@ -122,8 +122,9 @@ impl<T> PartialEq for Shared<'_, T> {
 const MARK: usize = 1;
 
 impl<'g, T> Shared<'g, T> {
+    /// A link's content.
     #[inline]
-    fn from_raw(raw: *mut T) -> Self {
+    pub(crate) fn from_raw(raw: *mut T) -> Self {
         const { assert!(align_of::<T>() > MARK, "there is a bit for the mark") };
         let of = PhantomData;
         Self { raw, of }
@@ -162,6 +163,12 @@ impl<'g, T> Shared<'g, T> {
         Self::from_raw(self.raw.map_addr(|address| address & !MARK))
     }
 
+    /// The pointer, with its mark.
+    #[inline]
+    pub(crate) fn raw(self) -> *mut T {
+        self.raw
+    }
+
     /// The node, if this points to one.
     ///
     /// # Safety
@@ -189,24 +196,34 @@ impl<'g, T> Shared<'g, T> {
     }
 }
 
-/// Drops a retired node. A panic of the drop is not passed on: it would come out of a call that
-/// happens to collect, for another structure perhaps. The panic hook has told of it.
+/// Frees a retired node by `free`. A panic of a drop is not passed on: it would come out of a call
+/// that happens to collect, for another structure perhaps. The panic hook has told of it.
 ///
 /// # Safety
-/// The node is a box that nobody else has.
-unsafe fn free<T>(node: *mut T) {
-    // SAFETY: the caller's duty.
-    let node = unsafe { Box::from_raw(node) };
-    let drop = std::panic::AssertUnwindSafe(|| drop(node));
-    if let Err(why) = std::panic::catch_unwind(drop) {
+/// `free` may be called on the node, which nobody else has.
+unsafe fn end<T>(node: *mut T, free: unsafe fn(*mut T)) {
+    let free = std::panic::AssertUnwindSafe(|| {
+        // SAFETY: the caller's duty.
+        unsafe { free(node) };
+    });
+    if let Err(why) = std::panic::catch_unwind(free) {
         // To drop it could panic again.
         std::mem::forget(why);
     }
 }
 
+/// Frees a node, and drops what is in it.
+///
+/// # Safety
+/// The node is a box that nobody else has.
+unsafe fn free_box<T>(node: *mut T) {
+    // SAFETY: the caller's duty.
+    drop(unsafe { Box::from_raw(node) });
+}
+
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 mod domain {
-    use super::{Shared, free};
+    use super::{Shared, end, free_box};
     use std::marker::PhantomData;
 
     /// The nodes of one structure, as far as reclamation is concerned.
@@ -236,10 +253,20 @@ mod domain {
         /// any thread, after the structure is gone.
         #[inline]
         pub(crate) unsafe fn retire<T>(&self, node: Shared<'_, T>) {
+            // SAFETY: it is unlinked, and retired once (the caller's duties); every node is a box.
+            unsafe { self.retire_by(node, free_box) };
+        }
+
+        /// Calls `free` on `node` once no thread can be reading it.
+        ///
+        /// # Safety
+        /// As for [`Self::retire`]; and `free` may be called on a node that nobody else has.
+        #[inline]
+        pub(crate) unsafe fn retire_by<T>(&self, node: Shared<'_, T>, free: unsafe fn(*mut T)) {
             let node = node.unmarked().raw;
-            // SAFETY: every node is a box, and once no thread can be reading this one, nobody else
-            // has it: it is unlinked, and retired once (the caller's duties).
-            let free = move || unsafe { free(node) };
+            // SAFETY: once no thread can be reading the node, nobody else has it: it is unlinked,
+            // and retired once (the caller's duties).
+            let free = move || unsafe { end(node, free) };
             // SAFETY: the function borrows nothing, and may run on any thread at any later time
             // (the caller's duty).
             unsafe { self.0.defer_unchecked(free) };
@@ -255,8 +282,9 @@ mod domain {
 
 #[cfg(any(corelay_loom, corelay_shuttle))]
 mod domain {
-    use super::{Shared, free};
+    use super::{Shared, end, free_box};
     use corelay_sync::facade::atomic::{AtomicUsize, Ordering, fence};
+    use std::mem;
     // Not the checkers' mutex: it is no part of the protocol, and makes no schedules.
     use std::sync::{Mutex, MutexGuard};
 
@@ -274,7 +302,8 @@ mod domain {
 
     struct Retired {
         node: *mut (),
-        free: unsafe fn(*mut ()),
+        /// Frees it. Called when nobody can have the node.
+        free: Box<dyn FnOnce()>,
         waits_for: Vec<u64>,
     }
 
@@ -315,9 +344,9 @@ mod domain {
     impl Drop for Domain {
         fn drop(&mut self) {
             let retired = std::mem::take(&mut self.state().retired);
-            for Retired { node, free, .. } in retired {
-                // SAFETY: it was retired, and the structure is gone, so that nobody can have it.
-                unsafe { free(node) };
+            for Retired { free, .. } in retired {
+                // It was retired, and the structure is gone, so that nobody can have it.
+                free();
             }
         }
     }
@@ -328,19 +357,26 @@ mod domain {
         /// # Safety
         /// As in ordinary builds.
         pub(crate) unsafe fn retire<T>(&self, node: Shared<'_, T>) {
-            /// # Safety
-            /// The node is a box of a `T` that nobody else has.
-            unsafe fn free_as<T>(node: *mut ()) {
-                // SAFETY: the caller's duty.
-                unsafe { free(node.cast::<T>()) };
-            }
+            // SAFETY: the caller's duties; every node is a box.
+            unsafe { self.retire_by(node, free_box) };
+        }
+
+        /// # Safety
+        /// As in ordinary builds.
+        pub(crate) unsafe fn retire_by<'n, T>(&self, node: Shared<'n, T>, free: unsafe fn(*mut T)) {
             // SeqCst: pairs with the fence in `pin`, which thus comes after the node was unlinked.
             fence(Ordering::SeqCst);
-            let node = node.unmarked().raw.cast();
+            let raw = node.unmarked().raw;
+            // SAFETY: called when nobody else has the node, which is retired once.
+            let free = move || unsafe { end(raw, free) };
+            let free: Box<dyn FnOnce() + 'n> = Box::new(free);
+            // SAFETY: it borrows nothing, and may be called at any later time (the caller's duty).
+            let free: Box<dyn FnOnce()> = unsafe { mem::transmute(free) };
+            let node = raw.cast();
             let mut state = self.0.state();
             let is_retired = state.retired.iter().any(|retired| retired.node == node);
             if !is_retired {
-                let (free, waits_for) = (free_as::<T>, state.guards.clone());
+                let waits_for = state.guards.clone();
                 let retired = Retired {
                     node,
                     free,

@@ -63,6 +63,7 @@ mod lazy_list;
 mod link;
 mod lock;
 mod skip_list;
+mod tower;
 mod two_lock_queue;
 
 pub use bucket_map::BucketMap;

@@ -18,21 +18,22 @@
 //! # Where we depart from the paper
 //! A node is marked when all locks are held, and not before the nodes before it are locked. If
 //! validation fails, nothing has happened, and the search that follows runs without a lock: a
-//! comparison that panics there leaves nothing behind. An entry is on each level with a quarter of
-//! the probability of the level below (Pugh, 1990), so that three of four have one link, which lies
-//! in the node.
+//! comparison that panics there leaves nothing behind. A search begins on the highest level that has
+//! a node. While it compares a key, it fetches the one that it needs next if it goes down a level.
+//! `docs/design/0019-structures.md` has the figures.
 
-use super::link::{Link, Ref};
-use super::lock::{NodeGuard, NodeLock};
+use super::lock::NodeGuard;
+use super::tower::{self, LEVELS, Link, Node, Ref};
 use crate::exhaust::exhaust;
 use crate::reclaim::{Domain, Guard};
 use corelay_sync::Backoff;
-use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::Cell;
 use corelay_sync::facade::{MODEL, hint, thread_local};
 use std::borrow::Borrow;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
+use std::mem;
 use std::ptr;
 
 /// A map in ascending order of its keys, kept as a skip list: threads that change different places
@@ -71,30 +72,9 @@ use std::ptr;
 /// });
 /// ```
 pub struct OptimisticSkipList<K, V> {
-    head: Tower<K, V>,
+    head: tower::Tower<[Link<K, V>; LEVELS]>,
     domain: Domain,
 }
-
-/// The part of a node that is neither its key nor its value. The head is one without a node, and
-/// has all levels.
-struct Tower<K, V> {
-    lock: NodeLock,
-    is_linked: AtomicBool,
-    is_removed: AtomicBool,
-    /// The link on the lowest level.
-    next: Link<Node<K, V>>,
-    /// The links on the levels above it.
-    upper: Box<[Link<Node<K, V>>]>,
-}
-
-struct Node<K, V> {
-    key: K,
-    value: V,
-    tower: Tower<K, V>,
-}
-
-/// Enough for 4¹⁶ entries.
-const LEVELS: usize = if MODEL { 2 } else { 16 };
 
 // SAFETY: the list owns its entries, and drops them on any thread.
 unsafe impl<K: Send, V: Send> Send for OptimisticSkipList<K, V> {}
@@ -102,30 +82,9 @@ unsafe impl<K: Send, V: Send> Send for OptimisticSkipList<K, V> {}
 // be the one that drops it.
 unsafe impl<K: Send + Sync, V: Send + Sync> Sync for OptimisticSkipList<K, V> {}
 
+type Tower<K, V> = tower::Tower<[Link<K, V>]>;
+
 impl<K, V> Tower<K, V> {
-    /// A tower of `levels` that links to the nodes `after` it.
-    fn before(levels: usize, after: &[Option<Ref<'_, Node<K, V>>>; LEVELS]) -> Self {
-        Self {
-            lock: NodeLock::default(),
-            is_linked: AtomicBool::new(false),
-            is_removed: AtomicBool::new(false),
-            next: Link::to(after[0]),
-            upper: after[1..levels].iter().copied().map(Link::to).collect(),
-        }
-    }
-
-    fn levels(&self) -> usize {
-        1 + self.upper.len()
-    }
-
-    #[inline]
-    fn link(&self, level: usize) -> &Link<Node<K, V>> {
-        match level {
-            0 => &self.next,
-            _ => &self.upper[level - 1],
-        }
-    }
-
     fn is_removed(&self) -> bool {
         // Relaxed: in the lock, the lock orders it. In a search, a removal that came before the
         // call is seen, as one word is coherent; another one is concurrent.
@@ -147,9 +106,9 @@ impl<K, V> Tower<K, V> {
 /// Where a key belongs: on each level the last tower before it and the node after that.
 struct Path<'g, K, V> {
     before: [&'g Tower<K, V>; LEVELS],
-    after: [Option<Ref<'g, Node<K, V>>>; LEVELS],
+    after: [Option<Ref<'g, K, V>>; LEVELS],
     /// The node with the key, and the highest level on which it was found.
-    found: Option<(Ref<'g, Node<K, V>>, usize)>,
+    found: Option<(Ref<'g, K, V>, usize)>,
 }
 
 impl<'g, K, V> Path<'g, K, V> {
@@ -175,9 +134,23 @@ impl<K, V> OptimisticSkipList<K, V> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            head: Tower::before(LEVELS, &[None; LEVELS]),
+            head: tower::Tower::before(&[None; LEVELS]),
             domain: Domain::new(),
         }
+    }
+
+    fn head(&self) -> &Tower<K, V> {
+        &self.head
+    }
+
+    /// The number of levels up to the highest that has a node; at least one.
+    #[inline]
+    fn levels(&self, guard: &Guard<'_>) -> usize {
+        let mut levels = LEVELS;
+        while levels > 1 && self.head().link(levels - 1).load(guard).is_none() {
+            levels -= 1;
+        }
+        levels
     }
 
     /// Calls `f` on the entries in ascending order of their keys. Entries that are there from the
@@ -193,13 +166,15 @@ impl<K, V> OptimisticSkipList<K, V> {
     /// ```
     pub fn for_each(&self, mut f: impl FnMut(&K, &V)) {
         let guard = self.domain.pin();
-        let mut at = self.head.next.load(&guard);
+        let mut at = self.head().link(0).load(&guard);
         while let Some(node) = at {
-            let Node { key, value, tower } = node.get();
+            let Node {
+                key, value, tower, ..
+            } = node.get();
             if tower.is_in() {
                 f(key, value);
             }
-            at = tower.next.load(&guard);
+            at = tower.link(0).load(&guard);
         }
     }
 }
@@ -232,8 +207,7 @@ impl<K: Ord + Send + 'static, V: Send + 'static> OptimisticSkipList<K, V> {
             let Some(locks) = path.lock(levels, &guard) else {
                 continue;
             };
-            let tower = Tower::before(levels, &path.after);
-            let node = Ref::new(Node { key, value, tower }, &guard);
+            let node = Ref::new(levels, key, value, &path.after, &guard);
             for level in 0..levels {
                 path.before[level].link(level).set(Some(node));
             }
@@ -326,13 +300,15 @@ impl<K: Ord + Send + 'static, V: Send + 'static> OptimisticSkipList<K, V> {
         Q: Ord + ?Sized,
     {
         let guard = self.domain.pin();
-        let mut before = &self.head;
-        for level in (0..LEVELS).rev() {
+        let mut before = self.head();
+        for level in (0..self.levels(&guard)).rev() {
             while let Some(node) = before.link(level).load(&guard) {
+                before.prefetch_below(level, &guard);
                 let Node {
                     key: it,
                     value,
                     tower,
+                    ..
                 } = node.get();
                 match it.borrow().cmp(key) {
                     Less => before = tower,
@@ -373,15 +349,16 @@ impl<K: Ord + Send + 'static, V: Send + 'static> OptimisticSkipList<K, V> {
         K: Borrow<Q>,
     {
         let mut path = Path {
-            before: [&self.head; LEVELS],
+            before: [self.head(); LEVELS],
             after: [None; LEVELS],
             found: None,
         };
-        let mut before = &self.head;
-        for level in (0..LEVELS).rev() {
+        let mut before = self.head();
+        for level in (0..self.levels(guard)).rev() {
             let after = loop {
                 let after = before.link(level).load(guard);
                 let Some(node) = after else { break after };
+                before.prefetch_below(level, guard);
                 match node.get().key.borrow().cmp(key) {
                     Less => before = &node.get().tower,
                     Equal if path.found.is_none() => {
@@ -427,20 +404,21 @@ fn draw_levels() -> usize {
         x ^= x >> 7;
         x ^= x << 17;
         random.set(x);
-        // Each two bits are zero with the probability of a quarter.
-        (1 + x.leading_zeros() as usize / 2).min(LEVELS)
+        // Each bit is zero with the probability of a half.
+        (1 + x.leading_zeros() as usize).min(LEVELS)
     })
 }
 
 impl<K, V> Drop for OptimisticSkipList<K, V> {
     fn drop(&mut self) {
-        let mut link = std::mem::take(&mut self.head.next);
+        let head: &mut Tower<K, V> = &mut self.head;
+        let mut link = mem::take(head.lowest_mut());
         exhaust(std::iter::from_fn(|| {
             // SAFETY: nobody else has the list. Each node has one link on the lowest level, and the
             // others are used no more.
-            let node = unsafe { link.take() }?;
-            link = node.tower.next;
-            Some((node.key, node.value))
+            let mut node = unsafe { link.take() }?;
+            link = mem::take(node.tower.lowest_mut());
+            Some(node)
         }));
     }
 }

@@ -40,6 +40,31 @@ fn one_of_two_inserts() {
     });
 }
 
+/// The second of them follows a link of a node to a node of the first.
+#[test]
+fn one_of_two_inserts_after_another_key() {
+    loom::model(|| {
+        let list = list([1]);
+        let other = spawn(&list, |list| list.insert(2));
+        let mine = list.insert(2);
+        assert_ne!(mine, other.join().unwrap());
+        assert_eq!(keys(&list), [1, 2]);
+    });
+}
+
+/// A walk begins with the first key of all, which the head leads to.
+#[test]
+fn a_first_key_is_walked_over() {
+    loom::model(|| {
+        let list = list([]);
+        let other = spawn(&list, |list| list.insert(1));
+        let seen = keys(&list);
+        assert!(seen.is_empty() || seen == [1]);
+        assert!(other.join().unwrap());
+        assert_eq!(keys(&list), [1]);
+    });
+}
+
 #[test]
 fn one_of_two_removes() {
     loom::model(|| {

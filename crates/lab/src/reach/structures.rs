@@ -107,23 +107,45 @@ pub(crate) const LIST: Row = Row {
 };
 
 pub(crate) const HASH: Row = Row {
-    methods: &["mutex", "trust-then", "bucket-locks", "dashmap"],
+    methods: &[
+        "mutex",
+        "trust-then",
+        "bucket-locks",
+        "dashmap",
+        "papaya",
+        "scc",
+    ],
     targets: &[both(
-        "hash: bucket-locks / dashmap",
+        "hash: bucket-locks / best crate",
         Mops("bucket-locks"),
-        Mops("dashmap"),
+        Best(&["dashmap", "papaya", "scc"]),
         1.0,
     )],
 };
 
 pub(crate) const SKIP_LIST: Row = Row {
-    methods: &["mutex", "trust-then", "optimistic", "crossbeam-skiplist"],
-    targets: &[both(
-        "skip-list: optimistic / crossbeam",
-        Mops("optimistic"),
-        Mops("crossbeam-skiplist"),
-        1.0,
-    )],
+    methods: &[
+        "mutex",
+        "trust-then",
+        "optimistic",
+        "crossbeam-skiplist",
+        "scc-tree",
+    ],
+    targets: &[
+        both(
+            "skip-list: optimistic / crossbeam",
+            Mops("optimistic"),
+            Mops("crossbeam-skiplist"),
+            1.0,
+        ),
+        // Not a skip list, but an ordered map: the ratio is shown.
+        both(
+            "skip-list: optimistic / scc-tree",
+            Mops("optimistic"),
+            Mops("scc-tree"),
+            0.0,
+        ),
+    ],
 };
 
 /// Returns the point of `threads` threads that share one structure. One thread is a trustee, where

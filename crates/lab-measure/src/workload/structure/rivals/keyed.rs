@@ -107,6 +107,88 @@ impl Rival for DashMap<u64, u64> {
     }
 }
 
+impl Rival for papaya::HashMap<u64, u64> {
+    fn empty(size: usize) -> Self {
+        Self::with_capacity(size)
+    }
+
+    #[inline]
+    fn read(&self, key: u64) -> Option<u64> {
+        self.pin().get(&key).copied()
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.pin().insert(key, key).is_none()
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.pin().remove(&key).copied()
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        self.pin().keys().copied().collect()
+    }
+}
+
+impl Rival for scc::HashMap<u64, u64> {
+    fn empty(size: usize) -> Self {
+        Self::with_capacity(size)
+    }
+
+    #[inline]
+    fn read(&self, key: u64) -> Option<u64> {
+        self.read_sync(&key, |_, value| *value)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.insert_sync(key, key).is_ok()
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.remove_sync(&key).map(|(key, _)| key)
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        let mut keys = Vec::new();
+        self.iter_sync(|key, _| {
+            keys.push(*key);
+            true
+        });
+        keys
+    }
+}
+
+/// Its removal does not return the value, which is the key.
+impl Rival for scc::TreeIndex<u64, u64> {
+    fn empty(_: usize) -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn read(&self, key: u64) -> Option<u64> {
+        self.peek_with(&key, |_, value| *value)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.insert_sync(key, key).is_ok()
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.remove_sync(&key).then_some(key)
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        let guard = scc::Guard::new();
+        self.iter(&guard).map(|(key, _)| *key).collect()
+    }
+}
+
 /// The crate does not say whether an insertion was the one that brought the key, and two removals
 /// of one entry both return it. So each insertion brings a value of its own, by which it knows its
 /// entry again, and a removal looks the entry up first.

@@ -6,9 +6,9 @@
 //! | `list`, `lazy-list` | `lazy-list`, `harris-michael` |
 //! | `queue` | `two-lock`, `michael-scott`, `block-queue`, `seg-queue` |
 //! | `stack` | `treiber`, `elimination` |
-//! | `hash` | `bucket-locks`, `dashmap` |
-//! | `skip-list` | `optimistic`, `crossbeam-skiplist` |
-//! | `tree` | `external-tree` |
+//! | `hash` | `bucket-locks`, `dashmap`, `papaya`, `scc` |
+//! | `skip-list` | `optimistic`, `crossbeam-skiplist`, `scc-tree` |
+//! | `tree` | `external-tree`, `scc-tree` |
 //!
 //! They get the same keys and the same requests as the sequential structure does, and give the same
 //! answers, but for one: they have no way to look at the end of a queue or a stack, so that a read
@@ -64,6 +64,8 @@ const LOCKS: Style = Style::of("c-brown", Marker::Circle, "6 3");
 const LOCK_FREE: Style = Style::of("c-rose", Marker::Cross, "6 3");
 const IMPROVED: Style = Style::of("c-rose", Marker::Ring, "6 3");
 const CRATE: Style = Style::of("c-black", Marker::Diamond, "");
+const SECOND_CRATE: Style = Style::of("c-black", Marker::Cross, "2 3");
+const THIRD_CRATE: Style = Style::of("c-black", Marker::Ring, "6 3");
 
 /// The rivals of the sorted list.
 pub(super) fn list<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
@@ -128,6 +130,16 @@ pub(super) fn hash<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
             LOCKS,
         ),
         entry::<_, DashMap<u64, u64>>("dashmap", "the hash table of the crate dashmap", CRATE),
+        entry::<_, papaya::HashMap<u64, u64>>(
+            "papaya",
+            "the hash table of the crate papaya, without locks",
+            SECOND_CRATE,
+        ),
+        entry::<_, scc::HashMap<u64, u64>>(
+            "scc",
+            "the hash table of the crate scc, with a lock for each bucket",
+            THIRD_CRATE,
+        ),
     ]
 }
 
@@ -144,16 +156,28 @@ pub(super) fn skip_list<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
             "the skip list of the crate crossbeam-skiplist",
             CRATE,
         ),
+        scc_tree(),
     ]
 }
 
 /// The rivals of the search tree.
 pub(super) fn tree<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
-    vec![entry::<_, ExternalTree<u64, u64>>(
-        "external-tree",
-        "a search tree with a lock for each link; look-ups take none (David et al.)",
-        LOCKS,
-    )]
+    vec![
+        entry::<_, ExternalTree<u64, u64>>(
+            "external-tree",
+            "a search tree with a lock for each link; look-ups take none (David et al.)",
+            LOCKS,
+        ),
+        scc_tree(),
+    ]
+}
+
+fn scc_tree<S: Structure>() -> Entry<SharedStructure<S>> {
+    entry::<_, scc::TreeIndex<u64, u64>>(
+        "scc-tree",
+        "the ordered map of the crate scc, a B+ tree; look-ups take no lock",
+        SECOND_CRATE,
+    )
 }
 
 fn entry<S: Structure, R: Rival>(

@@ -16,9 +16,13 @@ macro_rules! each {
         $check::<Vec<u64>, TreiberStack<u64>>();
         $check::<ChainedMap<u64, u64>, BucketMap<u64, u64>>();
         $check::<ChainedMap<u64, u64>, DashMap<u64, u64>>();
+        $check::<ChainedMap<u64, u64>, papaya::HashMap<u64, u64>>();
+        $check::<ChainedMap<u64, u64>, scc::HashMap<u64, u64>>();
         $check::<SkipList<u64, u64>, OptimisticSkipList<u64, u64>>();
         $check::<SkipList<u64, u64>, SkipMap<u64, u64>>();
+        $check::<SkipList<u64, u64>, scc::TreeIndex<u64, u64>>();
         $check::<SearchTree<u64, u64>, ExternalTree<u64, u64>>();
+        $check::<SearchTree<u64, u64>, scc::TreeIndex<u64, u64>>();
     };
 }
 

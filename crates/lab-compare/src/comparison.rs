@@ -9,7 +9,7 @@ use corelay_lab_measure::schema::Results;
 use corelay_lab_measure::workload::operation::{Answer, Workload};
 use corelay_lab_measure::workload::own::UserWorkload;
 use corelay_lab_measure::workload::point::MAX_VARS;
-use corelay_lab_measure::workload::random::Random;
+use corelay_lab_measure::workload::random::{Choice, Random};
 use corelay_lab_measure::workload::{fetch_add, latency};
 use corelay_lab_report::exit::{self, Exit};
 use corelay_lab_report::output;
@@ -173,8 +173,8 @@ where
     /// # Ok::<(), String>(())
     /// ```
     ///
+    /// # Errors
     /// A sentence that says what the system refused, such as threads.
-    /// A sentence that says what the system did not give (threads).
     pub fn measure(self, time: Duration) -> Result<Results, String> {
         let quick = time < survey::QUICK_BELOW;
         Ok(self
@@ -191,6 +191,7 @@ where
             entries: compared(any()),
             vars_of_fewer: vars.clone(),
             vars,
+            choice: Choice::Uniform,
         }
     }
 }
@@ -204,7 +205,6 @@ mod tests {
     use corelay_lab_measure::method::{Entry, SetupLimit};
     use corelay_lab_measure::schema::Run;
     use corelay_lab_measure::workload::point::Point;
-    use corelay_lab_measure::workload::random::Choice;
 
     /// Measures one sample of each method, and one under load of each that can run on a schedule.
     /// No time limit stops it.

@@ -20,6 +20,7 @@ use corelay_lab_measure::method::{Entry, METHODS, OnSchedule};
 use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::operation::Workload;
+use corelay_lab_measure::workload::random::Choice;
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_lab_report::output;
 use indicatif::ProgressBar;
@@ -34,6 +35,34 @@ pub struct Contest<W> {
     /// Numbers of variables at the most threads. `vars_of_fewer` has those at fewer threads.
     pub(crate) vars: Vec<u64>,
     pub(crate) vars_of_fewer: Vec<u64>,
+    /// The distribution of the chosen variables, or of a structure's keys.
+    pub(crate) choice: Choice,
+}
+
+impl<W> Contest<W> {
+    /// Sets the numbers of variables, instead of the usual ones. None means the usual ones.
+    #[must_use]
+    pub fn on(self, vars: Option<Vec<u64>>) -> Self {
+        let Some(vars) = vars else {
+            return self;
+        };
+        Self {
+            vars_of_fewer: vars.clone(),
+            vars,
+            ..self
+        }
+    }
+
+    /// The numbers of variables at the most threads.
+    pub fn vars(&self) -> &[u64] {
+        &self.vars
+    }
+
+    /// Sets the distribution of the chosen variables, or of a structure's keys.
+    #[must_use]
+    pub fn choosing(self, choice: Choice) -> Self {
+        Self { choice, ..self }
+    }
 }
 
 impl Contest<FetchAdd> {
@@ -45,6 +74,7 @@ impl Contest<FetchAdd> {
             entries: compared(METHODS.iter().copied()),
             vars: vars.to_vec(),
             vars_of_fewer: vars_of_fewer.to_vec(),
+            choice: Choice::Uniform,
         }
     }
 }
@@ -64,6 +94,7 @@ impl<S: Structure> Contest<SharedStructure<S>> {
             entries: entries.map(with_keys).collect(),
             vars: vars.to_vec(),
             vars_of_fewer: vars_of_fewer.to_vec(),
+            choice: Choice::Uniform,
         }
     }
 }
@@ -158,6 +189,9 @@ impl<W: Workload> Contest<W> {
                 .map_err(|why| left_out.push(why))
                 .is_ok()
         });
+        if let (true, true, Some(why)) = (sweep.is_empty(), runs.is_empty(), left_out.last()) {
+            return Err(why.clone());
+        }
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
         // Latency comes first: throughput's many contenders take long to check and take down,
         // which only the end has time for. On one CPU the load's generators would take turns with
@@ -261,7 +295,7 @@ impl<W: Workload> Contest<W> {
         progress: &Progress,
     ) -> Result<Vec<Item<W>>, String> {
         progress.say("finding loads");
-        let (point, notes, ladder) = sweep::latency(host, quick)?;
+        let (point, notes, ladder) = sweep::latency(host, quick, self)?;
         // A third of the time at most goes into setting up; the rest is for measuring.
         let now = Instant::now();
         let until = Some(now + until.saturating_duration_since(now) / 3);

@@ -6,12 +6,12 @@
 //! | more | all CPUs | the same |
 //! | | 2, a quarter and half of them | 1, 64, 2^14 |
 //!
-//! Of a structure there are 1, 4 and 16, which share the keys.
+//! Of a structure there are 1, 4 and 16, which share the keys. A user may ask for other numbers.
 //!
 //! A quarter of the threads, at least 1, are trustees in methods that have trustees, but no more
 //! than there are variables (D18). The quick sweep takes fewer variables.
 //!
-//! Latency is measured with all threads on one variable, where they all meet. The load rises up
+//! Latency is measured with all threads on the fewest variables, where most of them meet. The load rises up
 //! to the first that a method does not bear. On one CPU latency is not measured.
 
 use super::Contest;
@@ -71,21 +71,23 @@ pub(super) fn shards(quick: bool) -> [&'static [u64]; 2] {
 }
 
 /// Returns the point at which latency is measured, notes on its placement, and its loads.
-pub(super) fn latency(
+pub(super) fn latency<W>(
     host: &Host,
     quick: bool,
+    contest: &Contest<W>,
 ) -> Result<(Point, Vec<String>, &'static [u64]), String> {
     let threads = host.topology.parallelism().max(2);
     let placement = host.place(&Order::CoresFirst, threads)?;
     let loads = if quick { QUICK_LOADS } else { LOADS };
+    let fewest = contest.vars.iter().copied().min().unwrap_or(1);
     Ok((
-        point(threads, 1, placement.cpus()),
+        point(threads, fewest, contest.choice, placement.cpus()),
         placement.notes().to_vec(),
         loads,
     ))
 }
 
-fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
+fn point(threads: usize, vars: u64, choice: Choice, cpus: &[Option<usize>]) -> Point {
     Point {
         threads,
         servers: (threads / 4).max(1),
@@ -94,7 +96,7 @@ fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
         load: None,
         lines: Default::default(),
         fibres: 0,
-        choice: Choice::Uniform,
+        choice,
         seed: 1,
         placement: cpus.into(),
     }
@@ -116,7 +118,7 @@ pub(super) fn of<W: Copy>(
             &contest.vars_of_fewer
         };
         for &vars in vars {
-            let point = point(threads_here, vars, placement.cpus());
+            let point = point(threads_here, vars, contest.choice, placement.cpus());
             items.extend(contest.entries.iter().map(|entry| Item {
                 method: entry.method,
                 point: point.clone(),

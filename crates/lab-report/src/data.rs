@@ -2,8 +2,9 @@
 
 use super::method;
 use super::verdict::MIN_SAMPLES;
+use super::words;
 use corelay_lab_measure::measure::stats::quantile;
-use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
+use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run, Size};
 use corelay_lab_measure::workload::{fetch_add, latency};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,11 +51,27 @@ impl<'a> Subject<'a> {
         subjects
     }
 
-    /// Returns the name: the workload, and its distribution if it has one.
+    /// Returns the name: the workload, its size and share of updates, and its distribution, as far
+    /// as it has them.
     pub(crate) fn name(&self) -> String {
+        let mut name = self.workload.to_owned();
+        if let Some((keys, updates)) = self.keys() {
+            let keys = words::count(keys, "key", "keys");
+            name += &format!(", {keys}, {updates}\u{a0}% updates");
+        }
         match self.dist {
-            "" => self.workload.to_owned(),
-            dist => format!("{}, {dist}", self.workload),
+            "" => name,
+            dist => format!("{name}, {dist}"),
+        }
+    }
+
+    /// Returns the size of the structures and the percentage of updates, if this is a structure of the
+    /// lab.
+    pub(crate) fn keys(&self) -> Option<(u64, u64)> {
+        let extra = &self.runs.first()?.params.extra;
+        match extra.size {
+            Some(Size::Keys(keys)) => Some((keys, extra.updates?)),
+            _ => None,
         }
     }
 

@@ -30,6 +30,12 @@ pub(super) fn html(results: &Results) -> String {
     let body = html! {
         (title(results, &verdict))
         @for section in &verdict.sections { (verdict_section(section, verdict.sections.len() > 1)) }
+        @if !verdict.best.is_empty() {
+            section.wide {
+                h2 { "The best of delegation, and its best rival" }
+                @for grid in &verdict.best { (parts::table(grid)) }
+            }
+        }
         @for latency in &verdict.latency { (latency::verdict(latency)) }
         (list("Please note", &verdict.notes))
         (latency::glance(results, &groups, &styles))

@@ -30,7 +30,7 @@ pub fn table(grid: &Grid) -> Markup {
     html! {
         div.scroll {
             table.runs {
-                caption { (grid.title) }
+                caption { span { (grid.title) } }
                 thead {
                     tr {
                         @for (i, head) in grid.head.iter().enumerate() {

@@ -18,7 +18,9 @@ pub fn of(results: &Results) -> String {
 /// Makes the tables of the best: one for any number of threads, and one for the most, if there are
 /// several numbers.
 pub fn best(results: &Results) -> Vec<Grid> {
-    let threads: BTreeSet<usize> = results.runs.iter().map(|run| run.params.threads).collect();
+    // Under a load the throughput is that of the arrivals.
+    let runs = || results.runs.iter().filter(|run| run.load.is_none());
+    let threads: BTreeSet<usize> = runs().map(|run| run.params.threads).collect();
     let Some(&most) = threads.last() else {
         return Vec::new();
     };
@@ -26,10 +28,9 @@ pub fn best(results: &Results) -> Vec<Grid> {
     if threads.len() > 1 {
         asked.insert(0, ("The best with any number of threads".to_owned(), 0));
     }
-    let grids = asked.into_iter().map(|(title, least)| {
-        let runs = results.runs.iter();
-        grid(title, runs.filter(|run| run.params.threads >= least))
-    });
+    let grids = asked
+        .into_iter()
+        .map(|(title, least)| grid(title, runs().filter(|run| run.params.threads >= least)));
     grids.filter(|grid| !grid.rows.is_empty()).collect()
 }
 
@@ -94,8 +95,8 @@ fn grid<'a>(title: String, runs: impl Iterator<Item = &'a Run>) -> Grid {
     };
     Grid {
         title: format!(
-            "{title}: delegation with answers, and what is fastest without it; where delegation loses \
-             most stands first"
+            "{title} (medians): delegation with answers, and what is fastest without it; where \
+             delegation loses most stands first"
         ),
         head: [
             "size",
@@ -198,6 +199,15 @@ mod tests {
             );
             assert_eq!(wins[10], "2.0\u{a0}×");
         }
+    }
+
+    #[test]
+    fn runs_under_a_load_are_left_out() {
+        let mut results = list();
+        for run in &mut results.runs {
+            run.load = Some(Default::default());
+        }
+        assert_eq!(best(&results), []);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) use judge::{Judge, MIN_SAMPLES};
 
 use super::data::{self, Subject};
 use super::latency::Group;
+use super::table::{grid::Grid, structure};
 use super::{method, words};
 use corelay_lab_measure::schema::{Machine, Results};
 use corelay_lab_measure::workload::fetch_add;
@@ -47,6 +48,8 @@ pub struct Verdict {
     /// The verdicts on latency under load, if it was measured: one for each number of threads and
     /// variables.
     pub(crate) latency: Vec<Latency>,
+    /// Tables of the best of delegation and its best rival on structures of the lab.
+    pub(crate) best: Vec<Grid>,
     /// Notes on the whole file.
     pub(crate) notes: Vec<String>,
     /// Things that were unavailable or left out, and why. The page lists them with the machine.
@@ -132,6 +135,11 @@ pub fn verdict(results: &Results) -> Verdict {
         headline,
         sections,
         latency: groups.iter().filter_map(latency::latency).collect(),
+        best: if one_cpu {
+            Vec::new()
+        } else {
+            structure::best(results)
+        },
         notes: notes::on_file(results),
         unavailable: results.machine.unavailable.clone(),
     }

@@ -4,6 +4,7 @@ use super::judge::{Judge, MIN_SAMPLES};
 use crate::data::Subject;
 use crate::method::{self, Form, Styles};
 use crate::words::{self, code, count};
+use corelay_lab_measure::method::{METHODS, named};
 use corelay_lab_measure::schema::{Machine, Mode, Results};
 use std::collections::BTreeSet;
 
@@ -109,10 +110,14 @@ pub(super) fn on_subject(
         ));
     }
     if subject.is_own() {
-        notes.push(format!(
-            "A variable is one object of {}.",
-            code(subject.workload)
-        ));
+        let name = code(subject.workload);
+        notes.push(match subject.keys() {
+            Some(_) => format!(
+                "A variable is one {name}, with its own lock or trustee. Several of them are the parts (shards) of one larger structure."
+            ),
+            None => format!("A variable is one object of {name}."),
+        });
+        notes.extend(direct(subject));
         if !subject.has(Form::Instruction) {
             notes.push("`atomic` does not fit: it is a single hardware instruction on one word, and this operation is a section of code.".to_owned());
         }
@@ -124,6 +129,26 @@ pub(super) fn on_subject(
         ));
     }
     notes
+}
+
+/// Names the structures that threads use directly.
+fn direct(subject: &Subject<'_>) -> Option<String> {
+    subject.keys()?;
+    let methods: BTreeSet<&str> = subject.right().map(|run| run.method.as_str()).collect();
+    let is_direct = |name: &&str| named(&METHODS, name).is_none();
+    let direct = methods.into_iter().filter(is_direct).map(code);
+    let direct: Vec<String> = direct.collect();
+    let uses = if direct.len() == 1 {
+        "is a structure that threads use"
+    } else {
+        "are structures that threads use"
+    };
+    (!direct.is_empty()).then(|| {
+        format!(
+            "{} {uses} directly, side by side where they can, and a trustee does one operation after the other. They stand among the locks here, and do this structure's operations only, not any code.",
+            words::and(&direct)
+        )
+    })
 }
 
 /// Counts points that some methods lack, such as those of an interrupted run.

@@ -16,6 +16,9 @@ impl fmt::Display for Verdict {
         for section in &self.sections {
             write!(f, "{section}")?;
         }
+        for grid in &self.best {
+            write!(f, "\n{grid}")?;
+        }
         for latency in &self.latency {
             writeln!(
                 f,

@@ -1,9 +1,13 @@
 //! `corelay compare`: compares all methods on this machine within a minute.
 
-use super::bench;
+use super::bench::{self, common::vars, structure::check_memory};
+use super::list::{List, number};
 use corelay_lab_compare::{Contest, Delivery};
 use corelay_lab_measure::workload::fetch_add;
-use corelay_lab_measure::workload::structure::{SharedStructure, Structure, Visitor, visit};
+use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_measure::workload::structure::{
+    MAX_SIZE, SharedStructure, Structure, Visitor, visit,
+};
 use corelay_lab_report::exit::Exit;
 use std::path::PathBuf;
 
@@ -13,9 +17,32 @@ use std::path::PathBuf;
 /// (index.html) and the raw results (results.json) into a folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Workload: fetch-add, or a structure of its usual size, such as queue, hash or lazy-list
+    /// Workload: fetch-add, or a structure, such as queue, hash or lazy-list
     #[arg(long, value_name = "NAME", default_value = fetch_add::NAME, value_parser = comparable)]
     workload: String,
+
+    /// Keys in each structure at the start; if operations name keys, these are drawn from twice as many
+    ///
+    /// If it is not given, a structure has its usual size, as in `bench`.
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=MAX_SIZE))]
+    size: Option<u64>,
+
+    /// Percentage of operations on a structure that insert or remove, in turn; the others read
+    ///
+    /// If it is not given, a structure has its usual share, as in `bench`.
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(0..=100))]
+    updates: Option<u64>,
+
+    /// Numbers of shared variables, or of structures that share the keys (shards), each with its own
+    /// lock or trustee
+    ///
+    /// If it is not given, they range from 1 to 2^20 variables, or from 1 to 16 structures.
+    #[arg(long, visible_alias = "shards", allow_negative_numbers = true, value_name = "LIST", value_parser = vars)]
+    vars: Option<List>,
+
+    /// Distribution of the chosen variables, or of a structure's keys: `uniform`, or `zipf:θ` such as `zipf:0.99`
+    #[arg(long, value_name = "DIST", default_value_t)]
+    dist: Choice,
 
     /// Take a quarter of a minute: fewer points are measured
     #[arg(long)]
@@ -36,12 +63,25 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         out: args.out,
         json: args.json,
     };
+    let vars = args.vars.map(|List(vars)| vars);
     if args.workload == fetch_add::NAME {
-        return delivery.run(&Contest::usual(args.quick));
+        let flags = [("--size", args.size), ("--updates", args.updates)];
+        if let Some((flag, _)) = flags.into_iter().find(|(_, value)| value.is_some()) {
+            return Err(format!(
+                "{flag}: {} has no keys; name a structure, such as --workload hash",
+                fetch_add::NAME
+            ));
+        }
+        let contest = Contest::usual(args.quick).on(vars).choosing(args.dist);
+        return delivery.run(&contest);
     }
     let mut structure = Compare {
         delivery,
         name: args.workload,
+        size: args.size,
+        updates: args.updates,
+        vars,
+        choice: args.dist,
         ended: None,
     };
     visit(&mut structure);
@@ -53,14 +93,31 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
 struct Compare {
     delivery: Delivery,
     name: String,
+    /// The size and the percentage of updates, if they are not the usual ones.
+    size: Option<u64>,
+    updates: Option<u64>,
+    /// The numbers of structures that share the keys, if they are not the usual ones.
+    vars: Option<Vec<u64>>,
+    choice: Choice,
     ended: Option<Result<Exit, String>>,
+}
+
+impl Compare {
+    /// Compares the methods on this workload, with the sizes and the shares that were asked for.
+    fn on<S: Structure>(&mut self, mut workload: SharedStructure<S>) -> Result<Exit, String> {
+        workload.size = self.size.unwrap_or(workload.size);
+        workload.updates = self.updates.unwrap_or(workload.updates);
+        let contest = Contest::of_structure(workload, self.delivery.quick);
+        let contest = contest.on(self.vars.take()).choosing(self.choice);
+        check_memory(&workload, contest.vars())?;
+        self.delivery.run(&contest)
+    }
 }
 
 impl Visitor for Compare {
     fn visit<S: Structure>(&mut self) {
         if let Some(workload) = SharedStructure::<S>::usual(&self.name) {
-            let contest = Contest::of_structure(workload, self.delivery.quick);
-            self.ended = Some(self.delivery.run(&contest));
+            self.ended = Some(self.on(workload));
         }
     }
 }

@@ -101,4 +101,63 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--workload", "`deque`", "fetch-add, list, lazy-list"],
     );
     compare("raytrace", &["`corelay bench raytrace`", "skip-list"]);
+    for structure in STRUCTURES {
+        let compare = |flag, value, words: &[&str]| {
+            refused(&["compare", "--workload", structure, flag, value], words);
+        };
+        compare("--updates", "101", &["--updates", "0..=100"]);
+        compare("--size", "0", &["--size", "1..="]);
+        compare("--shards", "0", &["--vars", "1..="]);
+        compare("--dist", "zipf", &["--dist", "zipf:0.99"]);
+    }
+    refused(
+        &[
+            "compare",
+            "--workload",
+            "tree",
+            "--size",
+            "2^30",
+            "--shards",
+            "2^32",
+        ],
+        &["--size 1073741824 --vars 4294967296", "MiB are available"],
+    );
+    refused(
+        &["compare", "--size", "8"],
+        &["--size", "fetch-add", "--workload"],
+    );
+    refused(
+        &["compare", "--updates", "8"],
+        &["--updates", "fetch-add", "--workload"],
+    );
+}
+
+#[test]
+#[ignore = "it takes as long as it says, and its figures need the shipped build"]
+fn compare_takes_size_updates_shards_and_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags =
+        "compare --quick --workload lazy-list --size 16 --updates 0 --shards 2,3 --dist zipf:0.5";
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.extend(["--out", folder.path().to_str().unwrap()]);
+    let verdict = fine(&corelay(&args));
+    let text = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let results: Results = serde_json::from_str(&text("results.json")).unwrap();
+    for run in &results.runs {
+        let extra = &run.params.extra;
+        assert_eq!(run.workload, "lazy-list");
+        assert_eq!(extra.size, Some(Size::Keys(16)));
+        assert_eq!(extra.updates, Some(0));
+        assert_eq!(run.params.dist, "zipf:0.5");
+        assert!([2, 3].contains(&run.params.vars), "{run:?}");
+    }
+    let page = text("index.html");
+    let has_both = verdict.contains("delegation ÷ rival");
+    assert_eq!(has_both, page.contains("The best of delegation"));
+    for said in [&verdict.to_lowercase(), &page] {
+        assert!(
+            said.contains("16 keys, 0\u{a0}% updates, zipf:0.5"),
+            "{said}"
+        );
+    }
 }

@@ -94,7 +94,7 @@ pub(super) fn threads(text: &str) -> Result<List, String> {
 }
 
 /// Parses `--vars`.
-pub(super) fn vars(text: &str) -> Result<List, String> {
+pub(crate) fn vars(text: &str) -> Result<List, String> {
     Numbers {
         bounds: 1..=MAX_VARS,
         word: None,

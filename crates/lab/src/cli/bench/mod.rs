@@ -1,11 +1,11 @@
 //! `corelay bench`: measures one workload, with a flag for each parameter.
 
-mod common;
+pub(crate) mod common;
 mod fibres;
 mod latency;
 mod ordered;
 mod raytrace;
-mod structure;
+pub(crate) mod structure;
 mod throughput;
 
 use clap::Args as _;

@@ -20,7 +20,7 @@ pub(crate) struct Args<S: Structure> {
     method: Methods<SharedStructure<S>>,
 
     /// Structures that share the keys (shards), each with its own lock or trustee
-    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1", value_parser = common::vars)]
+    #[arg(long, visible_alias = "shards", allow_negative_numbers = true, value_name = "LIST", default_value = "1", value_parser = common::vars)]
     vars: List,
 
     /// Keys in each structure at the start; if operations name keys, these are drawn from twice as many
@@ -64,7 +64,9 @@ impl<S: Structure> Args<S> {
         let team = &self.common.team;
         team.check_threads(self.method.0.iter())?;
         let workloads = self.workloads(of);
-        self.check_memory(&workloads, available_bytes())?;
+        for workload in &workloads {
+            check_memory(workload, &self.vars.0)?;
+        }
         let host = Host::look(COMMIT);
         let items: Vec<_> = workloads
             .iter()
@@ -107,30 +109,27 @@ impl<S: Structure> Args<S> {
         }
         Ok(items)
     }
+}
 
-    /// Checks that the keys of each point fit into nine tenths of the available memory.
-    fn check_memory(
-        &self,
-        workloads: &[SharedStructure<S>],
-        available: Option<u64>,
-    ) -> Result<(), String> {
-        let Some(available) = available else {
-            return Ok(());
-        };
-        for workload in workloads {
-            for &vars in &self.vars.0 {
-                let bytes = workload.bytes().saturating_mul(vars);
-                if bytes > available / 10 * 9 {
-                    return Err(format!(
-                        "--size {} --vars {vars}: the keys would take {} MiB, and {} MiB are available; \
-                         use fewer",
-                        workload.size,
-                        bytes >> 20,
-                        available >> 20
-                    ));
-                }
-            }
+/// Checks that the keys of each number of structures fit into nine tenths of the available memory.
+pub(crate) fn check_memory<S: Structure>(
+    workload: &SharedStructure<S>,
+    vars: &[u64],
+) -> Result<(), String> {
+    let Some(available) = available_bytes() else {
+        return Ok(());
+    };
+    for &vars in vars {
+        let bytes = workload.bytes().saturating_mul(vars);
+        if bytes > available / 10 * 9 {
+            return Err(format!(
+                "--size {} --vars {vars}: the keys would take {} MiB, and {} MiB are available; \
+                 use fewer",
+                workload.size,
+                bytes >> 20,
+                available >> 20
+            ));
         }
-        Ok(())
     }
+    Ok(())
 }

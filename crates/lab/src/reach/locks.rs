@@ -2,10 +2,12 @@
 //! thread, and with far more threads than CPUs.
 
 use super::Bound::{AtLeast, AtMost};
-use super::Term::{Best, Fixed, Mops, Ns};
+use super::Term::{Best, BestP99, Fixed, Mops, Ns, P99};
 use super::{Judgement, Target, judge};
-use corelay_lab_measure::method::{Method, any, named};
-use corelay_lab_measure::schema::Run;
+use corelay_lab_measure::measure::load;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::method::{Method, OnSchedule, any, named};
+use corelay_lab_measure::schema::{Limit, Mode, Run};
 use corelay_lab_measure::workload::point;
 use corelay_lab_measure::workload::slow::Slow;
 use std::fmt;
@@ -47,6 +49,15 @@ const CROWDED: Target = Target {
     bottom: Mops("2 threads"),
     near: AtLeast(0.8),
     far: AtLeast(0.8),
+};
+
+/// At half of the highest load that every lock bears in the mode.
+const LATE: Target = Target {
+    what: "p99 of adaptive / of the best lock",
+    top: P99(ADAPTIVE),
+    bottom: BestP99(RIVALS),
+    near: AtMost(1.2),
+    far: AtMost(1.2),
 };
 
 /// The combining locks against the slower one of their C versions, which did 16 to 25 and 18 to 25
@@ -117,7 +128,7 @@ pub(crate) fn most_threads() -> usize {
 
 /// Returns the workloads with the points of each, which are measured in one session.
 pub(crate) fn points() -> Vec<(Slow, Vec<Point>)> {
-    let of = |section| {
+    let of = |(section, workload)| {
         let counts = THREADS.into_iter();
         let points = counts.flat_map(|threads| {
             VARS.map(|vars| Point {
@@ -126,9 +137,87 @@ pub(crate) fn points() -> Vec<(Slow, Vec<Point>)> {
                 vars,
             })
         });
-        (Slow::lasting(section), points.collect())
+        (workload, points.collect())
     };
-    SECTIONS.into_iter().map(of).collect()
+    sections().map(of).collect()
+}
+
+/// Returns each length of the section with its workload.
+pub(crate) fn sections() -> impl Iterator<Item = (Duration, Slow)> {
+    SECTIONS
+        .into_iter()
+        .map(|section| (section, Slow::lasting(section)))
+}
+
+/// Returns the place at which latency is measured: two threads, which share one variable.
+pub(crate) fn latency_at(section: Duration) -> Point {
+    Point {
+        section,
+        threads: 2,
+        vars: 1,
+    }
+}
+
+/// Returns the methods that are measured at a load.
+///
+/// # Errors
+/// If the catalogue does not know one of them.
+pub(crate) fn on_schedule() -> Result<Vec<OnSchedule<Slow>>, String> {
+    let known = any::<Slow>();
+    let names = RIVALS.iter().chain([&ADAPTIVE]);
+    names.map(|name| OnSchedule::named(&known, name)).collect()
+}
+
+/// Returns the loads to measure at `point`, in operations per second, each half of the one before. The
+/// first is the highest that every one of `methods` was seen to bear; which of them all bear in a mode
+/// is up to the samples.
+pub(crate) fn loads(
+    workload: Slow,
+    rig: &mut Rig,
+    methods: &[OnSchedule<Slow>],
+    point: &point::Point,
+) -> Vec<u64> {
+    const SEARCHES: usize = 3;
+    const LOWEST: f64 = 50_000.0;
+    const STEP: f64 = 1.4;
+    /// As a load that is borne near may be several times as high as one that is borne far.
+    const LOADS: u32 = 4;
+    let ladder: Vec<u64> = (0..24).map(|n| (LOWEST * STEP.powi(n)) as u64).collect();
+    let mut borne = vec![0; methods.len()];
+    for _ in 0..SEARCHES {
+        let climbed = load::climb(workload, rig, methods, point, &ladder, None, || {});
+        for (borne, loads) in borne.iter_mut().zip(climbed) {
+            // The last load of a method is the first that it does not bear.
+            let highest = loads.iter().rev().nth(1).or(loads.first());
+            *borne = highest.copied().unwrap_or(0).max(*borne);
+        }
+    }
+    let highest = borne.into_iter().min().unwrap_or(0).max(1 << LOADS);
+    (0..LOADS).map(|n| highest >> n).collect()
+}
+
+/// The runs of all locks at one load.
+pub(crate) type AtLoad = (u64, Vec<Run>);
+
+/// Returns the runs at half of the highest load that every lock bears in this mode. `None` if they
+/// bear none in this mode, or only the lowest, half of which was not measured. `by_load` has the
+/// higher loads first.
+pub(crate) fn at_half_of_bearable(by_load: &[AtLoad], mode: Mode) -> Option<&AtLoad> {
+    let bears = |run: &Run| {
+        let limit = run.by_mode.get(&mode).and_then(|summary| summary.limit);
+        run.correct && limit == Some(Limit::None)
+    };
+    let bearable = by_load
+        .iter()
+        .position(|(_, runs)| runs.iter().all(bears))?;
+    by_load.get(bearable + 1)
+}
+
+/// Judges the latency in one mode by the runs at its load.
+pub(crate) fn judge_latency(runs: &[Run], mode: Mode, blocks: usize) -> Vec<Judgement> {
+    let mut judged = judge(&[LATE], runs, blocks);
+    judged.retain(|judgement| judgement.mode == mode);
+    judged
 }
 
 /// Returns the methods that are measured at each point.
@@ -186,16 +275,52 @@ fn adaptive(runs: &[Run], name: &str) -> Option<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reach::tests::run;
+    use corelay_lab_measure::schema::ModeSummary;
 
     #[test]
     fn the_catalogue_has_the_methods_of_all_targets() {
         let methods = methods().unwrap();
         let has = |name: &str| methods.iter().any(|method| method.name() == name);
-        for target in [EVERYWHERE, ALONE].iter().chain(&COMBINING) {
+        for target in [EVERYWHERE, ALONE, LATE].iter().chain(&COMBINING) {
             for term in [target.top, target.bottom] {
                 assert!(term.methods().iter().all(|name| has(name)), "{target:?}");
             }
         }
+    }
+
+    #[test]
+    fn operations_of_every_lock_can_arrive_on_a_schedule() {
+        assert_eq!(on_schedule().unwrap().len(), RIVALS.len() + 1);
+    }
+
+    #[test]
+    fn half_of_the_highest_load_that_all_bear_is_judged() {
+        let run = |limit| {
+            let summary = ModeSummary {
+                median_mops: 1.0,
+                n: 30,
+                q1_mops: 1.0,
+                q3_mops: 1.0,
+                latency_ns: None,
+                limit: Some(limit),
+            };
+            Run {
+                by_mode: [(Mode::Near, summary)].into(),
+                ..run("mutex", Mode::Near, &[])
+            }
+        };
+        let at = |load, one, other| (load, vec![run(one), run(other)]);
+        let loads = [
+            at(8, Limit::Method, Limit::None),
+            at(4, Limit::None, Limit::None),
+            at(2, Limit::None, Limit::Cpus),
+        ];
+        let half = |loads| at_half_of_bearable(loads, Mode::Near).map(|(load, _)| *load);
+        assert_eq!(half(&loads), Some(2));
+        assert_eq!(half(&loads[..2]), None, "half of 4 was not measured");
+        assert_eq!(half(&loads[2..]), None);
+        assert!(at_half_of_bearable(&loads, Mode::Far).is_none());
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) mod txn;
 
 use corelay_lab_measure::measure::stats::{self, Interval};
 use corelay_lab_measure::method::Method;
-use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_measure::schema::{Mode, Run, Sample};
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
 use std::fmt;
@@ -90,6 +90,10 @@ pub(crate) enum Term {
     Rtt(&'static str),
     /// Throughput of the best of several methods: the one with the largest median in the mode.
     Best(&'static [&'static str]),
+    /// The 99th percentile of a method's latency, in nanoseconds. Its operations arrive on a schedule.
+    P99(&'static str),
+    /// The 99th percentile of the best of several methods: the one with the smallest median in the mode.
+    BestP99(&'static [&'static str]),
     /// A fixed number, in the unit of the other term.
     Fixed(f64),
 }
@@ -98,26 +102,35 @@ impl Term {
     /// Returns the methods whose samples the term may use.
     pub(crate) fn methods(&self) -> &[&'static str] {
         match self {
-            Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) => slice::from_ref(method),
+            Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) | Self::P99(method) => {
+                slice::from_ref(method)
+            }
             Self::NsOfBoth(methods) => *methods,
-            Self::Best(methods) => methods,
+            Self::Best(methods) | Self::BestP99(methods) => methods,
             Self::Fixed(_) => &[],
         }
     }
 
-    /// Replaces [`Term::Best`] by the method that is the best in this mode. Returns `None` if one of
-    /// the methods has no sample in the mode, because it might have been the best.
+    /// Replaces [`Term::Best`] and [`Term::BestP99`] by the method that is the best in this mode.
+    /// Returns `None` if one of the methods has no sample in the mode, because it might have been the
+    /// best.
     fn settled(self, runs: &[Run], mode: Mode) -> Option<Self> {
-        let Self::Best(methods) = self else {
-            return Some(self);
+        let (methods, of): (_, fn(&'static str) -> Self) = match self {
+            Self::Best(methods) => (methods, Self::Mops),
+            Self::BestP99(methods) => (methods, Self::P99),
+            _ => return Some(self),
         };
         let median = |&method| {
-            let median = stats::median(&values(Self::Mops(method), runs, mode))?;
-            Some((method, median))
+            let median = stats::median(&values(of(method), runs, mode))?;
+            Some((of(method), median))
         };
         let medians: Option<Vec<_>> = methods.iter().map(median).collect();
-        let best = medians?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        best.map(|(method, _)| Self::Mops(method))
+        let medians = medians?.into_iter();
+        let best = match self {
+            Self::BestP99(_) => medians.min_by(|a, b| a.1.total_cmp(&b.1)),
+            _ => medians.max_by(|a, b| a.1.total_cmp(&b.1)),
+        };
+        best.map(|(term, _)| term)
     }
 }
 
@@ -158,7 +171,7 @@ pub(crate) struct Judgement {
     pub ratio: Option<Interval>,
     /// Blocks in which the mode occurred, for the method with the fewest.
     pub blocks: usize,
-    /// The best method, if the denominator is [`Term::Best`] and it is known.
+    /// The best method, if the denominator is [`Term::Best`] or [`Term::BestP99`] and it is known.
     pub best: Option<&'static str>,
 }
 
@@ -231,7 +244,9 @@ pub(crate) fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Judg
         let settled = terms.map(|term| term.settled(runs, mode));
         let [top, bottom] = settled.map(|f| f.map_or(vec![], |f| values(f, runs, mode)));
         let best = match (target.bottom, settled[1]) {
-            (Term::Best(_), Some(Term::Mops(best))) => Some(best),
+            (Term::Best(_), Some(Term::Mops(best))) | (Term::BestP99(_), Some(Term::P99(best))) => {
+                Some(best)
+            }
             _ => None,
         };
         Judgement {
@@ -272,17 +287,28 @@ fn values(term: Term, runs: &[Run], mode: Mode) -> Vec<f64> {
             Term::Mops(_) | Term::Best(_) => Some(sample.mops),
             Term::Ns(_) | Term::NsOfBoth(_) => Some(1e3 / sample.mops),
             Term::Rtt(_) => sample.rtt_ns,
+            Term::P99(_) | Term::BestP99(_) => p99(sample),
             Term::Fixed(number) => Some(number),
         })
         .collect()
 }
 
+/// Returns the 99th percentile of the latency, in nanoseconds, of each sample of a run in this mode.
+pub(crate) fn p99s(run: &Run, mode: Mode) -> Vec<f64> {
+    let samples = run.samples.iter().filter(|sample| sample.mode == mode);
+    samples.filter_map(p99).collect()
+}
+
+fn p99(sample: &Sample) -> Option<f64> {
+    sample.latency_ns.map(|latency| latency.p99 as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelay_lab_measure::schema::{Params, Sample};
+    use corelay_lab_measure::schema::{Params, Percentiles};
 
-    fn run(method: &str, mode: Mode, mops: &[f64]) -> Run {
+    pub(super) fn run(method: &str, mode: Mode, mops: &[f64]) -> Run {
         let sample = |&mops: &f64| Sample {
             mops,
             mode,
@@ -404,6 +430,46 @@ mod tests {
         assert_eq!(judge(&[best], &runs, 30)[1].is_met(), None);
         let judgement = &judge(&[best], &runs[..2], 1)[0];
         assert_eq!((judgement.best, judgement.is_met()), (None, None));
+    }
+
+    #[test]
+    fn the_best_latency_is_the_smallest() {
+        let late = |method, p99| {
+            let mut late = run(method, Mode::Near, &[1.0; 30]);
+            for sample in &mut late.samples {
+                sample.latency_ns = Some(Percentiles {
+                    p99,
+                    ..Percentiles::default()
+                });
+            }
+            late
+        };
+        let target = Target {
+            top: Term::P99("a"),
+            bottom: Term::BestP99(&["b", "c"]),
+            near: Bound::AtMost(1.2),
+            ..TWICE
+        };
+        let judged = |a| {
+            judge(
+                &[target],
+                &[late("a", a), late("b", 100), late("c", 300)],
+                30,
+            )
+        };
+        let judgement = &judged(119)[0];
+        assert_eq!(
+            (judgement.best, judgement.is_met()),
+            (Some("b"), Some(true))
+        );
+        assert_eq!(judged(121)[0].is_met(), Some(false));
+        // A method without a latency might have been the best.
+        let runs = [
+            late("a", 100),
+            late("b", 100),
+            run("c", Mode::Near, &[1.0; 30]),
+        ];
+        assert_eq!(judge(&[target], &runs, 30)[0].is_met(), None);
     }
 
     #[test]

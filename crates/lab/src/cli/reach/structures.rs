@@ -1,13 +1,14 @@
-//! `corelay reach structures`: measures the locks' targets at all points of a sweep, and those of
-//! structures.
+//! `corelay reach structures`: measures the locks' targets at all points of a sweep, their latency
+//! under load, and the targets of structures.
 
 use super::{Args, print_judgements, print_throughput};
 use crate::reach::structures::{ALONE, Row};
-use crate::reach::{judge, locks, structures};
+use crate::reach::{judge, locks, p99s, structures};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::method::{Method, named};
 use corelay_lab_measure::schema::{Mode, Run};
 use corelay_lab_measure::workload::operation::{Workload, WorkloadInfo};
@@ -17,6 +18,8 @@ use corelay_lab_measure::workload::structure::seq::{ChainedMap, SkipList, Sorted
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
+use corelay_lab_report::plot::grouped;
+use corelay_lab_report::words;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 
@@ -28,6 +31,9 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
         return Ok(Exit::Fine);
     }
     let mut found = sweep(args, host, &mut rig)?;
+    if !rig.is_interrupted() {
+        found = found.and(latency(args, host, &mut rig)?);
+    }
     let structures = [
         structure::<VecDeque<u64>>,
         structure::<Vec<u64>>,
@@ -100,7 +106,10 @@ fn sweep(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
         sessions.push(session);
     }
     let mut measured = Vec::new();
-    for (runs, (_, points)) in sample(args, rig, sessions).into_iter().zip(points) {
+    for (runs, (_, points)) in sample(args, rig, args.slice, sessions)
+        .into_iter()
+        .zip(points)
+    {
         let mut runs = runs.into_iter();
         for at in points {
             let runs: Vec<_> = runs.by_ref().take(methods.len()).collect();
@@ -124,6 +133,82 @@ fn sweep(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
     Ok(Found::of(missed))
 }
 
+/// A sample of latency lasts so many times as long as one of throughput, to have more operations
+/// beyond its 99th percentile.
+const LATENCY_SLICES: u64 = 2;
+
+/// Measures the locks' latency at several loads. Prints it in each mode at half of the load that every
+/// lock bears, with its target.
+fn latency(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
+    let methods = locks::on_schedule()?;
+    let (mut sessions, mut points) = (Vec::new(), Vec::new());
+    for (section, workload) in locks::sections() {
+        let at = locks::latency_at(section);
+        let point = placed(host, at.point())?;
+        let loads = locks::loads(workload, rig, &methods, &point);
+        let mut session = Session::of(workload);
+        for &load in &loads {
+            for on in &methods {
+                let load = Some(load);
+                add(
+                    &mut session,
+                    rig,
+                    on.method,
+                    Point {
+                        load,
+                        ..point.clone()
+                    },
+                )?;
+            }
+        }
+        sessions.push(session);
+        points.push((at, loads));
+    }
+    let measured = sample(args, rig, LATENCY_SLICES * args.slice, sessions);
+    if let Some(wrong) = print_wrong(measured.iter().flatten())? {
+        return Ok(wrong);
+    }
+    let mut missed = false;
+    for ((at, loads), runs) in points.into_iter().zip(measured) {
+        let mut runs = runs.into_iter();
+        let at_load = |load| (load, runs.by_ref().take(methods.len()).collect());
+        let by_load: Vec<locks::AtLoad> = loads.into_iter().map(at_load).collect();
+        for mode in [Mode::Near, Mode::Far] {
+            let mode_name = words::mode(mode);
+            let Some((load, runs)) = locks::at_half_of_bearable(&by_load, mode) else {
+                output::say(&format!(
+                    "{at}, {mode_name}: not judged, as no load above the lowest was borne by every lock\n"
+                ))?;
+                continue;
+            };
+            output::say(&format!(
+                "{at}, {mode_name}: {} operations per second\n",
+                grouped(*load)
+            ))?;
+            let blocks = args.blocks as usize;
+            missed |= print_judgements(&locks::judge_latency(runs, mode, blocks))?;
+            print_p99(runs, mode)?;
+        }
+    }
+    Ok(Found::of(missed))
+}
+
+/// Prints median and quartiles of the samples' 99th percentiles of each run, in one mode.
+fn print_p99(runs: &[Run], mode: Mode) -> Result<(), String> {
+    let width = runs.iter().map(|run| run.method.len()).max().unwrap_or(0);
+    for run in runs {
+        let p99s = p99s(run, mode);
+        let [low, median, high] =
+            [0.25, 0.5, 0.75].map(|q| stats::quantile(&p99s, q).unwrap_or(0.0));
+        output::say(&format!(
+            "  {:width$} p99 {median:.0} [{low:.0}, {high:.0}] ns, n={}\n",
+            run.method,
+            p99s.len()
+        ))?;
+    }
+    Ok(())
+}
+
 /// Measures a structure by the methods of its row, and prints its targets.
 fn structure<S: Structure>(
     args: &Args,
@@ -142,7 +227,7 @@ fn structure<S: Structure>(
         let method = named(&known, name).unwrap_or_else(missing)?;
         add(&mut session, rig, method, placed(host, point)?)?;
     }
-    let mut runs = sample(args, rig, vec![session]).remove(0);
+    let mut runs = sample(args, rig, args.slice, vec![session]).remove(0);
     runs[0].method = ALONE.1.to_owned();
     if let Some(wrong) = print_wrong(runs.iter())? {
         return Ok(wrong);
@@ -166,14 +251,15 @@ fn add<W: Workload>(
     session.add(item, &rig.setup_limit(None))
 }
 
-/// Samples all contenders of all sessions in turn, until both modes have enough blocks or time is
-/// up. Returns the runs of each session.
+/// Samples all contenders of all sessions in turn, `slice` milliseconds each, until both modes have
+/// enough blocks or time is up. Returns the runs of each session.
 fn sample<W: WorkloadInfo>(
     args: &Args,
     rig: &mut Rig,
+    slice: u64,
     mut sessions: Vec<Session<W>>,
 ) -> Vec<Vec<Run>> {
-    let timing = Timing::of(Duration::from_millis(args.slice));
+    let timing = Timing::of(Duration::from_millis(slice));
     let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
     let bar = output::progress(args.limit, limit);
     bar.set_message("measuring");

@@ -1,7 +1,7 @@
 //! Structures that threads share: the best of delegation and its best rival (F4), where delegation
 //! loses first (F5).
 
-use crate::plot::significant;
+use crate::plot::{grouped, significant};
 use crate::table::grid::Grid;
 use crate::words;
 use corelay_lab_measure::method::{Form, Kind, METHODS, named};
@@ -81,9 +81,9 @@ fn grid<'a>(title: String, runs: impl Iterator<Item = &'a Run>) -> Grid {
     rows.sort_by(|(_, a, b), (_, c, d)| ratio(a, b).total_cmp(&ratio(c, d)));
     let row = |((size, updates, vars, mode), ours, rival): (Place, Fastest<'_>, Fastest<'_>)| {
         let mut row = vec![
-            size.to_string(),
+            grouped(size),
             format!("{updates} %"),
-            vars.to_string(),
+            grouped(vars),
             words::mode(mode).to_owned(),
         ];
         for Fastest { run, mops } in [ours, rival] {
@@ -101,7 +101,7 @@ fn grid<'a>(title: String, runs: impl Iterator<Item = &'a Run>) -> Grid {
         head: [
             "size",
             "updates",
-            "vars",
+            "shards",
             "mode",
             "delegation",
             "Mops",
@@ -190,7 +190,7 @@ mod tests {
             let [loses, wins] = &*rows else {
                 panic!("{grid}");
             };
-            assert_eq!(loses[..5], ["1024", "5 %", "1", "near", "trust-then"]);
+            assert_eq!(loses[..5], ["1,024", "5 %", "1", "near", "trust-then"]);
             assert_eq!(loses[7], "lazy-list");
             assert_eq!(loses[10], "0.67\u{a0}×");
             assert_eq!(

@@ -8,6 +8,7 @@ use corelay_lab_measure::measure::load;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::method::{Method, OnSchedule, any, named};
 use corelay_lab_measure::schema::{Limit, Mode, Run};
+use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_measure::workload::point;
 use corelay_lab_measure::workload::slow::Slow;
 use std::fmt;
@@ -77,12 +78,9 @@ const fn combining(what: &'static str, method: &'static str) -> Target {
     }
 }
 
-/// The lengths of the section: an addition, and one that computes besides.
-const SECTIONS: [Duration; 3] = [
-    Duration::ZERO,
-    Duration::from_nanos(100),
-    Duration::from_micros(2),
-];
+/// The lengths of sections that compute. There is one besides that only adds, and that every method
+/// can inline as it could inline a user's.
+const SECTIONS: [Duration; 2] = [Duration::from_nanos(100), Duration::from_micros(2)];
 const THREADS: [usize; 5] = [1, 2, 4, 16, 64];
 const VARS: [u64; 2] = [1, 64];
 
@@ -126,23 +124,20 @@ pub(crate) fn most_threads() -> usize {
     THREADS.into_iter().max().unwrap_or(1)
 }
 
-/// Returns the workloads with the points of each, which are measured in one session.
-pub(crate) fn points() -> Vec<(Slow, Vec<Point>)> {
-    let of = |(section, workload)| {
-        let counts = THREADS.into_iter();
-        let points = counts.flat_map(|threads| {
-            VARS.map(|vars| Point {
-                section,
-                threads,
-                vars,
-            })
-        });
-        (workload, points.collect())
-    };
-    sections().map(of).collect()
+/// Returns the points of a section, which are measured in one session.
+pub(crate) fn points(section: Duration) -> Vec<Point> {
+    let counts = THREADS.into_iter();
+    let points = counts.flat_map(|threads| {
+        VARS.map(|vars| Point {
+            section,
+            threads,
+            vars,
+        })
+    });
+    points.collect()
 }
 
-/// Returns each length of the section with its workload.
+/// Returns each length of a section that computes with its workload.
 pub(crate) fn sections() -> impl Iterator<Item = (Duration, Slow)> {
     SECTIONS
         .into_iter()
@@ -162,8 +157,8 @@ pub(crate) fn latency_at(section: Duration) -> Point {
 ///
 /// # Errors
 /// If the catalogue does not know one of them.
-pub(crate) fn on_schedule() -> Result<Vec<OnSchedule<Slow>>, String> {
-    let known = any::<Slow>();
+pub(crate) fn on_schedule<W: Workload>() -> Result<Vec<OnSchedule<W>>, String> {
+    let known = any::<W>();
     let names = RIVALS.iter().chain([&ADAPTIVE]);
     names.map(|name| OnSchedule::named(&known, name)).collect()
 }
@@ -171,10 +166,10 @@ pub(crate) fn on_schedule() -> Result<Vec<OnSchedule<Slow>>, String> {
 /// Returns the loads to measure at `point`, in operations per second, each half of the one before. The
 /// first is the highest that every one of `methods` was seen to bear; which of them all bear in a mode
 /// is up to the samples.
-pub(crate) fn loads(
-    workload: Slow,
+pub(crate) fn loads<W: Workload>(
+    workload: W,
     rig: &mut Rig,
-    methods: &[OnSchedule<Slow>],
+    methods: &[OnSchedule<W>],
     point: &point::Point,
 ) -> Vec<u64> {
     const SEARCHES: usize = 3;
@@ -224,8 +219,8 @@ pub(crate) fn judge_latency(runs: &[Run], mode: Mode, blocks: usize) -> Vec<Judg
 ///
 /// # Errors
 /// If the catalogue does not know one of them.
-pub(crate) fn methods() -> Result<Vec<Method<Slow>>, String> {
-    let known = any::<Slow>();
+pub(crate) fn methods<W: Workload>() -> Result<Vec<Method<W>>, String> {
+    let known = any::<W>();
     let names = RIVALS.iter().chain([&ADAPTIVE]);
     let missing = |name: &str| format!("the catalogue has no method `{name}`");
     names
@@ -277,10 +272,11 @@ mod tests {
     use super::*;
     use crate::reach::tests::run;
     use corelay_lab_measure::schema::ModeSummary;
+    use corelay_lab_measure::workload::fetch_add::FetchAdd;
 
     #[test]
     fn the_catalogue_has_the_methods_of_all_targets() {
-        let methods = methods().unwrap();
+        let methods = methods::<FetchAdd>().unwrap();
         let has = |name: &str| methods.iter().any(|method| method.name() == name);
         for target in [EVERYWHERE, ALONE, LATE].iter().chain(&COMBINING) {
             for term in [target.top, target.bottom] {
@@ -291,7 +287,7 @@ mod tests {
 
     #[test]
     fn operations_of_every_lock_can_arrive_on_a_schedule() {
-        assert_eq!(on_schedule().unwrap().len(), RIVALS.len() + 1);
+        assert_eq!(on_schedule::<Slow>().unwrap().len(), RIVALS.len() + 1);
     }
 
     #[test]
@@ -325,11 +321,8 @@ mod tests {
 
     #[test]
     fn every_point_is_there_once() {
-        let all: Vec<_> = points()
-            .into_iter()
-            .flat_map(|(_, points)| points)
-            .collect();
-        assert_eq!(all.len(), SECTIONS.len() * THREADS.len() * VARS.len());
+        let all = points(Duration::ZERO);
+        assert_eq!(all.len(), THREADS.len() * VARS.len());
         for (i, point) in all.iter().enumerate() {
             assert!(!all[..i].contains(point), "{point}");
         }

@@ -11,9 +11,9 @@ use corelay_lab_measure::measure::session::{Session, Timing};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::method::{Method, named};
 use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::operation::{Workload, WorkloadInfo};
 use corelay_lab_measure::workload::point::Point;
-use corelay_lab_measure::workload::slow::Slow;
 use corelay_lab_measure::workload::structure::seq::{ChainedMap, SkipList, SortedList, VecDeque};
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_lab_report::exit::Exit;
@@ -92,29 +92,9 @@ fn print_wrong<'a>(mut runs: impl Iterator<Item = &'a Run>) -> Result<Option<Fou
 
 /// Measures the locks at all points, and prints their targets.
 fn sweep(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
-    let methods = locks::methods()?;
-    let points = locks::points();
-    let mut sessions = Vec::new();
-    for (workload, points) in &points {
-        let mut session = Session::<Slow>::of(*workload);
-        for at in points {
-            for &method in &methods {
-                let point = placed(host, at.point())?;
-                add(&mut session, rig, method, point)?;
-            }
-        }
-        sessions.push(session);
-    }
-    let mut measured = Vec::new();
-    for (runs, (_, points)) in sample(args, rig, args.slice, sessions)
-        .into_iter()
-        .zip(points)
-    {
-        let mut runs = runs.into_iter();
-        for at in points {
-            let runs: Vec<_> = runs.by_ref().take(methods.len()).collect();
-            measured.push((at, runs));
-        }
+    let mut measured = at_points(args, host, rig, FetchAdd, Duration::ZERO)?;
+    for (section, workload) in locks::sections() {
+        measured.extend(at_points(args, host, rig, workload, section)?);
     }
     if let Some(wrong) = print_wrong(measured.iter().flat_map(|(_, runs)| runs))? {
         return Ok(wrong);
@@ -133,6 +113,27 @@ fn sweep(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
     Ok(Found::of(missed))
 }
 
+/// Measures the locks at all points of a section.
+fn at_points<W: Workload>(
+    args: &Args,
+    host: &Host,
+    rig: &mut Rig,
+    workload: W,
+    section: Duration,
+) -> Result<Vec<(locks::Point, Vec<Run>)>, String> {
+    let methods = locks::methods()?;
+    let points = locks::points(section);
+    let mut session = Session::of(workload);
+    for at in &points {
+        for &method in &methods {
+            add(&mut session, rig, method, placed(host, at.point())?)?;
+        }
+    }
+    let mut runs = sample(args, rig, args.slice, session).into_iter();
+    let at_point = |at| (at, runs.by_ref().take(methods.len()).collect());
+    Ok(points.into_iter().map(at_point).collect())
+}
+
 /// A sample of latency lasts so many times as long as one of throughput, to have more operations
 /// beyond its 99th percentile.
 const LATENCY_SLICES: u64 = 2;
@@ -140,55 +141,59 @@ const LATENCY_SLICES: u64 = 2;
 /// Measures the locks' latency at several loads. Prints it in each mode at half of the load that every
 /// lock bears, with its target.
 fn latency(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
-    let methods = locks::on_schedule()?;
-    let (mut sessions, mut points) = (Vec::new(), Vec::new());
+    let mut found = latency_of(args, host, rig, FetchAdd, Duration::ZERO)?;
     for (section, workload) in locks::sections() {
-        let at = locks::latency_at(section);
-        let point = placed(host, at.point())?;
-        let loads = locks::loads(workload, rig, &methods, &point);
-        let mut session = Session::of(workload);
-        for &load in &loads {
-            for on in &methods {
-                let load = Some(load);
-                add(
-                    &mut session,
-                    rig,
-                    on.method,
-                    Point {
-                        load,
-                        ..point.clone()
-                    },
-                )?;
-            }
-        }
-        sessions.push(session);
-        points.push((at, loads));
+        found = found.and(latency_of(args, host, rig, workload, section)?);
     }
-    let measured = sample(args, rig, LATENCY_SLICES * args.slice, sessions);
-    if let Some(wrong) = print_wrong(measured.iter().flatten())? {
+    Ok(found)
+}
+
+/// Measures and judges the locks' latency with one section.
+fn latency_of<W: Workload>(
+    args: &Args,
+    host: &Host,
+    rig: &mut Rig,
+    workload: W,
+    section: Duration,
+) -> Result<Found, String> {
+    let methods = locks::on_schedule()?;
+    let at = locks::latency_at(section);
+    let point = placed(host, at.point())?;
+    let loads = locks::loads(workload, rig, &methods, &point);
+    let mut session = Session::of(workload);
+    for &load in &loads {
+        for on in &methods {
+            let load = Some(load);
+            let point = Point {
+                load,
+                ..point.clone()
+            };
+            add(&mut session, rig, on.method, point)?;
+        }
+    }
+    let runs = sample(args, rig, LATENCY_SLICES * args.slice, session);
+    if let Some(wrong) = print_wrong(runs.iter())? {
         return Ok(wrong);
     }
+    let mut runs = runs.into_iter();
+    let at_load = |load| (load, runs.by_ref().take(methods.len()).collect());
+    let by_load: Vec<locks::AtLoad> = loads.into_iter().map(at_load).collect();
     let mut missed = false;
-    for ((at, loads), runs) in points.into_iter().zip(measured) {
-        let mut runs = runs.into_iter();
-        let at_load = |load| (load, runs.by_ref().take(methods.len()).collect());
-        let by_load: Vec<locks::AtLoad> = loads.into_iter().map(at_load).collect();
-        for mode in [Mode::Near, Mode::Far] {
-            let mode_name = words::mode(mode);
-            let Some((load, runs)) = locks::at_half_of_bearable(&by_load, mode) else {
-                output::say(&format!(
-                    "{at}, {mode_name}: not judged, as no load above the lowest was borne by every lock\n"
-                ))?;
-                continue;
-            };
+    for mode in [Mode::Near, Mode::Far] {
+        let mode_name = words::mode(mode);
+        let Some((load, runs)) = locks::at_half_of_bearable(&by_load, mode) else {
             output::say(&format!(
-                "{at}, {mode_name}: {} operations per second\n",
-                grouped(*load)
+                "{at}, {mode_name}: not judged, as no load above the lowest was borne by every lock\n"
             ))?;
-            let blocks = args.blocks as usize;
-            missed |= print_judgements(&locks::judge_latency(runs, mode, blocks))?;
-            print_p99(runs, mode)?;
-        }
+            continue;
+        };
+        output::say(&format!(
+            "{at}, {mode_name}: {} operations per second\n",
+            grouped(*load)
+        ))?;
+        let blocks = args.blocks as usize;
+        missed |= print_judgements(&locks::judge_latency(runs, mode, blocks))?;
+        print_p99(runs, mode)?;
     }
     Ok(Found::of(missed))
 }
@@ -227,7 +232,7 @@ fn structure<S: Structure>(
         let method = named(&known, name).unwrap_or_else(missing)?;
         add(&mut session, rig, method, placed(host, point)?)?;
     }
-    let mut runs = sample(args, rig, args.slice, vec![session]).remove(0);
+    let mut runs = sample(args, rig, args.slice, session);
     runs[0].method = ALONE.1.to_owned();
     if let Some(wrong) = print_wrong(runs.iter())? {
         return Ok(wrong);
@@ -251,32 +256,28 @@ fn add<W: Workload>(
     session.add(item, &rig.setup_limit(None))
 }
 
-/// Samples all contenders of all sessions in turn, `slice` milliseconds each, until both modes have
-/// enough blocks or time is up. Returns the runs of each session.
+/// Samples all contenders in turn, `slice` milliseconds each, until both modes have enough blocks or
+/// time is up.
 fn sample<W: WorkloadInfo>(
     args: &Args,
     rig: &mut Rig,
     slice: u64,
-    mut sessions: Vec<Session<W>>,
-) -> Vec<Vec<Run>> {
+    mut session: Session<W>,
+) -> Vec<Run> {
     let timing = Timing::of(Duration::from_millis(slice));
     let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
     let bar = output::progress(args.limit, limit);
     bar.set_message("measuring");
-    let is_complete = |sessions: &[Session<W>], rig: &Rig| {
-        let enough = |mode| move |s: &Session<W>| s.blocks(rig, mode) >= args.blocks as usize;
-        let of = |mode| sessions.iter().all(enough(mode));
-        of(Mode::Near) && of(Mode::Far)
+    let is_complete = |session: &Session<W>, rig: &Rig| {
+        let enough = |mode| session.blocks(rig, mode) >= args.blocks as usize;
+        enough(Mode::Near) && enough(Mode::Far)
     };
-    while start.elapsed() < limit && !rig.is_interrupted() && !is_complete(&sessions, rig) {
-        for session in &mut sessions {
-            session.round(rig, timing, Some(start + limit), || {});
-            bar.set_position(start.elapsed().as_secs());
-        }
+    while start.elapsed() < limit && !rig.is_interrupted() && !is_complete(&session, rig) {
+        session.round(rig, timing, Some(start + limit), || {});
+        bar.set_position(start.elapsed().as_secs());
     }
     bar.finish_and_clear();
-    let finish = |session: Session<W>| session.finish(rig, timing);
-    sessions.into_iter().map(finish).collect()
+    session.finish(rig, timing)
 }
 
 fn placed(host: &Host, point: Point) -> Result<Point, String> {

@@ -11,8 +11,8 @@
 //!
 //! **Oversubscription.** If the holder has been preempted, or there are more threads than CPUs,
 //! spinning is in vain. A waiter notices that by its yields: one that takes long has let another
-//! thread run. From then on the lock's waiters spin for a shorter time, and yield instead of polling,
-//! until a yield returns at once.
+//! thread run. From then on the lock's waiters spin for a shorter time and yield 16 times before they
+//! publish, until a yield returns at once.
 //!
 //! **Waits below callbacks.** A thread that waits polls its sources, and these run callbacks, one of
 //! which may wait for the same lock. A scheduler runs callbacks between its fibres, too. The waiter
@@ -33,16 +33,19 @@ use corelay_sync::wait::{Call, NoSwitch, Token, has_context, has_sources, is_on_
 use std::time::{Duration, Instant};
 
 /// The pauses before the first look. On the reference machine a pause takes 10 to 20 ns, so they take
-/// about as long as the transfer of a line that a look costs the holder.
-const PAUSES: u32 = 16;
+/// half as long as a section of 100 ns, which a waiter that is alone finds halfway to its end.
+const PAUSES: u32 = 4;
 
-/// Rounds of pauses of a spin, each twice as long as the one before: 16, 32 … 256 pauses. Serving a
+/// Rounds of pauses of a spin, each twice as long as the one before: 4, 8 … 256 pauses. Serving a
 /// published closure costs the holder 0.5 µs if it is far, and a spin lets it work undisturbed for
 /// ten times as long.
-const ROUNDS: u32 = 5;
+const ROUNDS: u32 = 7;
 
 /// Rounds of a spin where other threads, or fibres, want the CPU.
-const CROWDED_ROUNDS: u32 = 3;
+const CROWDED_ROUNDS: u32 = 4;
+
+/// The times that a thread yields where other threads want the CPU, before it publishes a closure.
+const CROWDED_YIELDS: u32 = 16;
 
 /// The pauses in which a thread polls the record that it has published. A holder that runs serves it
 /// meanwhile, unless the section takes longer than a microsecond.
@@ -178,23 +181,27 @@ impl Word {
         }
     }
 
-    /// Looks at the lock for a while, with growing pauses. Returns true if it has entered.
+    /// Looks at the lock for a while: with growing pauses, and then, if other threads want the CPU, with
+    /// yields. Returns true if it has entered.
     fn spin(&self, owner: usize) -> bool {
-        if MODEL || Backoff::new().is_yielding() {
-            // On one CPU nobody leaves the lock meanwhile.
+        if MODEL {
             return false;
         }
-        let rounds = if self.is_cpu_wanted() {
-            CROWDED_ROUNDS
-        } else {
-            ROUNDS
+        let is_crowded = self.is_cpu_wanted();
+        let rounds = match is_crowded {
+            // On one CPU nobody leaves the lock meanwhile.
+            _ if Backoff::new().is_yielding() => 0,
+            true => CROWDED_ROUNDS,
+            false => ROUNDS,
         };
-        (0..rounds).any(|round| {
+        let has_entered = (0..rounds).any(|round| {
             for _ in 0..PAUSES << round {
                 hint::spin_loop();
             }
             self.look_and_enter(owner)
-        })
+        });
+        let yields = CROWDED_YIELDS.min(yields());
+        has_entered || is_crowded && self.linger(owner, yields, || false) == Awake::Entered
     }
 
     /// Polls `record`, which has been published, for as long as a holder needs that runs. Returns

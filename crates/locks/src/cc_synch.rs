@@ -29,8 +29,8 @@
 //!
 //! # Proof sketch
 //! *One at a time.* A thread combines if its exchange returned null, or if it was handed the turn. A
-//! combiner stops by one successful exchange: of the tail for null, so that the next arrival finds
-//! null, or of one signal for the turn. Until then its own place in the queue is the only way on.
+//! combiner stops by one step: an exchange of the tail for null, so that the next arrival finds null;
+//! an exchange of one signal for the turn; or waking one sleeper to lead. Until then its own place in the queue is the only way on.
 //! *Every request is run once.* A request is in the one node that its thread got from the tail. The
 //! combiner runs it and then answers "done", or answers "turn" and its own thread runs it.
 //! *A request is read after it was written.* The combiner reads it after it has seen `next`, which

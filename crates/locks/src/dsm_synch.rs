@@ -21,8 +21,8 @@
 //!
 //! # Proof sketch
 //! *One at a time.* A thread combines if its exchange returned null, or if it was handed the turn. A
-//! combiner stops by one successful exchange: of the tail for null, so that the next arrival finds
-//! null, or of one signal for the turn.
+//! combiner stops by one step: an exchange of the tail for null, so that the next arrival finds null;
+//! an exchange of one signal for the turn; or waking one sleeper to lead.
 //! *Every request is run once.* The combiner runs a node's request and then answers "done", or
 //! answers "turn" and the node's own thread runs it.
 //! *No node dies early.* A waiter leaves its frame after the answer. That is the combiner's last
@@ -100,8 +100,8 @@ unsafe impl Combiner for DsmSynchWord {
         let before = self.tail.swap(node.address(), Ordering::AcqRel);
         // SAFETY: the tail named this node, so its combiner finds the tail moved, and does not
         // answer in it before this thread has linked itself behind it.
-        if let Some(before) = unsafe { before.as_ref() }
-            && node.follow(before) == Answer::Done
+        if let Some(link) = unsafe { before.as_ref() }.map(|before| &before.next)
+            && node.follow(link) == Answer::Done
         {
             return;
         }
@@ -200,13 +200,14 @@ impl Node {
         ptr::from_ref(self).cast_mut()
     }
 
-    /// Links this node behind `before`, its predecessor's, and waits for the answer.
+    /// Writes this node into `link`, its predecessor's, and waits for the answer. The predecessor's
+    /// node is gone before, so it is no argument here.
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn follow(&self, before: &Self) -> Answer {
+    fn follow(&self, link: &AtomicPtr<Self>) -> Answer {
         // Release: pairs with the Acquire loads of `next`; this node is initialised.
-        before.next.store(self.address(), Ordering::Release);
+        link.store(self.address(), Ordering::Release);
         self.signal.wait(Call::new(DsmSynchWord::WAIT))
     }
 

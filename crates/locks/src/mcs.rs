@@ -94,8 +94,8 @@ unsafe impl Algorithm for McsWord {
         if !before.is_null() {
             // SAFETY: the tail named this node, so its owner finds the tail moved, and does not
             // leave before this thread has linked itself behind it.
-            let before = unsafe { &*before };
-            node.follow(before);
+            let link = unsafe { &(*before).next };
+            node.follow(link);
         }
     }
 
@@ -136,15 +136,13 @@ unsafe impl Algorithm for McsWord {
 }
 
 impl McsNode {
-    /// Links this node behind `before`, its predecessor's, and waits until the predecessor lets
-    /// this thread in.
+    /// Writes this node into `link`, its predecessor's, and waits until the predecessor lets this
+    /// thread in. The predecessor's node is gone then, so it is no argument here.
     #[cold]
     #[inline(never)]
-    fn follow(&self, before: &McsNode) {
+    fn follow(&self, link: &AtomicPtr<McsNode>) {
         // Release: pairs with the Acquire loads of `next`; this node is initialised.
-        before
-            .next
-            .store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        link.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
         let mut turn = Turn::new();
         // Acquire: pairs with the Release store of `waiting`; this thread sees what the
         // holder before it did.

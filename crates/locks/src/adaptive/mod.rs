@@ -78,9 +78,10 @@ use const_fn;
 ///   [`lock`](Self::lock), whose guard may be held over any wait.
 ///
 /// # How a thread waits
-/// It spins for a microsecond or two with growing pauses, less if that has been in vain lately, as it
-/// is when there are more threads than CPUs. Then it publishes its closure, yields, and sleeps. A
-/// fibre is suspended instead of yielding. Whoever leaves the lock, by the end of a closure or by
+/// It spins for five to ten microseconds with growing pauses. If yields have lately let other threads
+/// run, as they do when there are more threads than CPUs, it spins for one microsecond and yields
+/// instead. Then it publishes its closure, polls, yields, and sleeps. A fibre spins for one
+/// microsecond, and is suspended instead of yielding. Whoever leaves the lock, by the end of a closure or by
 /// dropping a guard, runs the closures that have been published, and then wakes one caller of `lock`
 /// that sleeps.
 ///

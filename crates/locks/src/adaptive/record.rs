@@ -159,9 +159,16 @@ fn unmarked(link: *mut Record) -> Option<NonNull<Record>> {
     NonNull::new(link.map_addr(|address| address & !MARK))
 }
 
-/// The records that are done and whose callers have to be woken, a list.
+/// The records that are done and whose callers have to be woken, a list. They are woken at the latest
+/// when this is dropped, also if a waker unwinds.
 #[derive(Debug, Default)]
 pub(super) struct Wakes(Option<NonNull<Record>>);
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        self.wake_all();
+    }
+}
 
 impl Wakes {
     /// Runs the closure of `record` and tells its caller; if that sleeps, the record is added here.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  spin ─────────> publish a closure ───> poll ───> yield ───> sleep
-//!  5–7 µs                                1 µs      64 ×        until run, or woken
+//!  5–10 µs                               1 µs      64 ×        until run, or woken
 //! ```
 //! A spinning thread looks at the lock only, with growing pauses: while it pauses, the holder may
 //! enter again and again without a transfer. So a closure is published only if the lock has been held
@@ -33,16 +33,16 @@ use corelay_sync::wait::{Call, NoSwitch, Token, has_context, has_sources, is_on_
 use std::time::{Duration, Instant};
 
 /// The pauses before the first look. On the reference machine a pause takes 10 to 20 ns, so they take
-/// half as long as a section of 100 ns, which a waiter that is alone finds halfway to its end.
-const PAUSES: u32 = 4;
+/// about as long as the transfer of a line that a look costs the holder.
+const PAUSES: u32 = 8;
 
-/// Rounds of pauses of a spin, each twice as long as the one before: 4, 8 … 256 pauses. Serving a
+/// Rounds of pauses of a spin, each twice as long as the one before: 8, 16 … 256 pauses. Serving a
 /// published closure costs the holder 0.5 µs if it is far, and a spin lets it work undisturbed for
 /// ten times as long.
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 6;
 
 /// Rounds of a spin where other threads, or fibres, want the CPU.
-const CROWDED_ROUNDS: u32 = 4;
+const CROWDED_ROUNDS: u32 = 3;
 
 /// The times that a thread yields where other threads want the CPU, before it publishes a closure.
 const CROWDED_YIELDS: u32 = 16;
@@ -183,6 +183,8 @@ impl Word {
 
     /// Looks at the lock for a while: with growing pauses, and then, if other threads want the CPU, with
     /// yields. Returns true if it has entered.
+    // Not inlined: it looks at thread-locals, after waits too. See `corelay_sync::wait`.
+    #[inline(never)]
     fn spin(&self, owner: usize) -> bool {
         if MODEL {
             return false;

@@ -183,6 +183,7 @@ impl Word {
             if let Some((sleeper, _)) = chosen {
                 sleeper.token.notify();
             }
+            wakes.wake_all();
             // If the lock has been granted, whoever goes to sleep is served when the sleeper leaves.
             // Relaxed: ordered by the barrier. It is read again above.
             if is_granted
@@ -192,7 +193,6 @@ impl Word {
                 break;
             }
         }
-        wakes.wake_all();
     }
 
     /// Chooses the sleeper of the queue that came first, and says whether it has been granted the lock

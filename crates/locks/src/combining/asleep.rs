@@ -17,6 +17,7 @@
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::wait::{Call, Token, has_context, has_sources, wait_in};
+use std::ptr::NonNull;
 
 /// The multiple of its limit after which a combiner is relieved by a sleeper.
 ///
@@ -63,19 +64,30 @@ impl Asleep {
         self.can_lead
     }
 
-    /// Wakes the waiter, whose request has been run. The waiter may be gone when this returns.
+    /// Wakes the waiter `this`, whose request has been run. The waiter may be gone when this returns,
+    /// or earlier. So no reference to all of it is an argument of a function meanwhile.
+    ///
+    /// # Safety
+    /// The waiter has not been woken.
     #[inline]
-    pub(crate) fn wake(&self) {
-        self.token.notify();
+    pub(crate) unsafe fn wake(this: NonNull<Self>) {
+        // SAFETY: the waiter stays in its frame until its token is set, which happens below.
+        let token = unsafe { &this.as_ref().token };
+        token.notify();
     }
 
-    /// Wakes the waiter, which goes on in this thread's place. The waiter may be gone when this
+    /// Wakes the waiter `this`, which goes on in this thread's place. The waiter may be gone when this
     /// returns.
+    ///
+    /// # Safety
+    /// The waiter has not been woken, and can lead.
     #[cold]
-    pub(crate) fn wake_to_lead(&self) {
-        debug_assert!(self.can_lead);
+    pub(crate) unsafe fn wake_to_lead(this: NonNull<Self>) {
+        // SAFETY: the waiter stays in its frame until it is woken below (the caller's duty).
+        let leads = unsafe { &this.as_ref().leads };
         // Relaxed: published by the token.
-        self.leads.store(true, Ordering::Relaxed);
-        self.wake();
+        leads.store(true, Ordering::Relaxed);
+        // SAFETY: the caller's duty.
+        unsafe { Self::wake(this) };
     }
 }

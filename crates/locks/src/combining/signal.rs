@@ -19,7 +19,7 @@ use super::asleep::Asleep;
 use crate::turn::Turn;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::wait::Call;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// The word between a waiter and the combiners.
 #[derive(Debug)]
@@ -106,12 +106,15 @@ impl Signal {
         let Err(address) = spun else {
             return true;
         };
+        let Some(asleep) = NonNull::new(address) else {
+            unreachable!("a failed exchange has found something else than `SPINS`");
+        };
         // SAFETY: nobody has answered (the caller's duty), so it is that of the waiter, which stays
         // in its frame until it is woken.
-        let asleep = unsafe { &*address };
-        let leads = may_sleep && asleep.can_lead();
+        let leads = may_sleep && unsafe { asleep.as_ref() }.can_lead();
         if leads {
-            asleep.wake_to_lead();
+            // SAFETY: as above, and it can lead.
+            unsafe { Asleep::wake_to_lead(asleep) };
         }
         leads
     }
@@ -125,10 +128,9 @@ impl Signal {
         // Release: pairs with the Acquire of `wait`; publishes the result. Acquire: pairs with the
         // Release of `wait_asleep`; the waiter's `Asleep` is initialised.
         let asleep = self.state.swap(DONE, Ordering::AcqRel);
-        // SAFETY: nobody has answered (the caller's duty), so it is null, or that of the waiter, which
-        // stays in its frame until it is woken below.
-        if let Some(asleep) = unsafe { asleep.as_ref() } {
-            asleep.wake();
+        if let Some(asleep) = NonNull::new(asleep) {
+            // SAFETY: nobody has answered (the caller's duty), so the waiter has not been woken.
+            unsafe { Asleep::wake(asleep) };
         }
     }
 }

@@ -234,8 +234,8 @@ impl FlatCombiningWord {
         if own.found() != Found::Idle {
             // SAFETY: this thread holds the lock, and has found a request there.
             if let Some(asleep) = unsafe { own.serve() } {
-                // SAFETY: its frame stays until it is woken.
-                unsafe { asleep.as_ref() }.wake();
+                // SAFETY: `serve` has returned it, and it has not been woken yet.
+                unsafe { Asleep::wake(asleep) };
             }
             run = 1;
         }
@@ -265,8 +265,8 @@ impl FlatCombiningWord {
             self.held.store(false, Ordering::Release);
             if let Some(heir) = heir {
                 // Not before: it must not find this thread in the lock.
-                // SAFETY: its frame stays until it is woken.
-                unsafe { heir.as_ref() }.wake_to_lead();
+                // SAFETY: `walk` has returned it: it can lead, and has not been woken.
+                unsafe { Asleep::wake_to_lead(heir) };
                 return;
             }
             // Pairs with the heavy barrier of `sleep`.
@@ -278,8 +278,8 @@ impl FlatCombiningWord {
         }
     }
 
-    /// Walks along the list once, for [`lead`](Self::lead). Stops at the sleeper that shall relieve
-    /// this thread, and returns it.
+    /// Walks along the list once, for [`lead`](Self::lead). Returns the sleeper that shall relieve this
+    /// thread: the last one that can, so that no pass leaves out the sleepers at the list's end.
     ///
     /// # Safety
     /// The calling thread holds the lock, and `first` is the list's first record.
@@ -289,6 +289,7 @@ impl FlatCombiningWord {
         limit: u32,
         run: &mut u32,
     ) -> Option<NonNull<Asleep>> {
+        let mut heir = None;
         let mut before: Option<&Record> = None;
         let mut at = Some(first);
         while let Some(place) = at {
@@ -307,13 +308,19 @@ impl FlatCombiningWord {
                 // SAFETY: this thread holds the lock, and has found a request here.
                 let asleep = unsafe { record.serve() };
                 *run = run.saturating_add(1);
-                if let Some(place) = asleep {
-                    // SAFETY: its frame stays until it is woken.
-                    let asleep = unsafe { place.as_ref() };
-                    if *run / PATIENCE >= limit && asleep.can_lead() {
-                        return Some(place);
+                if let Some(asleep) = asleep {
+                    // SAFETY: its frame stays until it is woken, at the earliest below.
+                    let can_lead = unsafe { asleep.as_ref() }.can_lead();
+                    let is_heir = can_lead && *run / PATIENCE >= limit;
+                    let woken = if is_heir {
+                        heir.replace(asleep)
+                    } else {
+                        Some(asleep)
+                    };
+                    if let Some(woken) = woken {
+                        // SAFETY: `serve` has returned it, and it has not been woken yet.
+                        unsafe { Asleep::wake(woken) };
                     }
-                    asleep.wake();
                 }
             }
             let is_superfluous = match found {
@@ -331,6 +338,6 @@ impl FlatCombiningWord {
                 before = Some(record);
             }
         }
-        None
+        heir
     }
 }

@@ -254,7 +254,7 @@ fn structures_have_the_best_of_delegation_beside_its_rival() {
         let [row] = &*table.rows else {
             panic!("{table}")
         };
-        assert_eq!(row[..2], ["1024", "5 %"]);
+        assert_eq!(row[..2], ["1,024", "5 %"]);
         assert_eq!(
             (&*row[4], &*row[7], &*row[9]),
             ("trust-then", "lazy-list", "64")

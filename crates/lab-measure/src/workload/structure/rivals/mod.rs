@@ -64,7 +64,7 @@ const LOCKS: Style = Style::of("c-brown", Marker::Circle, "6 3");
 const LOCK_FREE: Style = Style::of("c-rose", Marker::Cross, "6 3");
 const IMPROVED: Style = Style::of("c-rose", Marker::Ring, "6 3");
 const CRATE: Style = Style::of("c-black", Marker::Diamond, "");
-const SECOND_CRATE: Style = Style::of("c-black", Marker::Cross, "2 3");
+const SECOND_CRATE: Style = Style::of("c-black", Marker::Square, "2 3");
 const THIRD_CRATE: Style = Style::of("c-black", Marker::Ring, "6 3");
 
 /// The rivals of the sorted list.

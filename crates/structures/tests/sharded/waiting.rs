@@ -113,6 +113,7 @@ fn a_members_own_shard_is_served_at_once() {
                 .abs_diff((&raw const frame).addr())
                 < 64 << 10
         });
-        assert!(near[me.number()]);
+        // AddressSanitizer keeps such locals elsewhere than on the stack.
+        assert!(near[me.number()] || cfg!(corelay_asan));
     });
 }

@@ -175,7 +175,7 @@ pub(crate) fn loads<W: Workload>(
     const SEARCHES: usize = 3;
     const LOWEST: f64 = 50_000.0;
     const STEP: f64 = 1.4;
-    /// As a load that is borne near may be several times as high as one that is borne far.
+    /// The number of loads. One that is borne near may be several times as high as one that is borne far.
     const LOADS: u32 = 4;
     let ladder: Vec<u64> = (0..24).map(|n| (LOWEST * STEP.powi(n)) as u64).collect();
     let mut borne = vec![0; methods.len()];

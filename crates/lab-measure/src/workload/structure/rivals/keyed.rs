@@ -162,7 +162,7 @@ impl Rival for scc::HashMap<u64, u64> {
     }
 }
 
-/// Its removal does not return the value, which is the key.
+/// Removes a key with [`scc::TreeIndex::remove`], which does not return the value; that is the key.
 impl Rival for scc::TreeIndex<u64, u64> {
     fn empty(_: usize) -> Self {
         Self::new()

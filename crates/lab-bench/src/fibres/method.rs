@@ -2,11 +2,16 @@
 
 use super::migrate::Mobility;
 use super::own;
-use super::spec::Spec;
+use super::spec::{Length, Spec, nothing_in_time};
 use crate::peer::{self, PEERS, Peer};
 use corelay_lab_measure::schema::fibres::FibreResult;
 use corelay_sync::facade::atomic::AtomicBool;
 use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Time in which fibres get a CPU, however busy the machine is. A fibre of `locality` has an
+/// operation only once another one has woken it, so a shorter run may have none.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
 /// The reason why a method has no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,12 +120,30 @@ impl Method {
         }
     }
 
-    /// Runs the benchmark once, on the CPUs of the calling thread, and checks the result. Ends
-    /// early when `interrupted` is set.
+    /// Runs the benchmark once, on the CPUs of the calling thread, and checks the result. If a run
+    /// was short and nothing was done in it, it is run again, for a second. Ends early when
+    /// `interrupted` is set.
     ///
     /// # Errors
     /// The reason why there is no figure.
     pub fn run(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<FibreResult, Failure> {
+        let did_nothing = |outcome: &FibreResult| outcome.completed && outcome.operations == 0;
+        let mut outcome = self.run_once(spec, interrupted)?;
+        if did_nothing(&outcome)
+            && let Length::Time(time) = spec.length
+            && time < LONG_ENOUGH
+        {
+            let length = Length::Time(LONG_ENOUGH);
+            outcome = self.run_once(&Spec { length, ..*spec }, interrupted)?;
+        }
+        match did_nothing(&outcome) {
+            true => Err(Failure::Wrong(nothing_in_time(&outcome))),
+            false => Ok(outcome),
+        }
+    }
+
+    /// Runs the benchmark once and checks the result, in which nothing may have been done.
+    fn run_once(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<FibreResult, Failure> {
         let outcome = match self.kind {
             Kind::Corelay(mobility) => {
                 own::run(spec, mobility, interrupted).map_err(Failure::Wrong)?
@@ -138,5 +161,51 @@ impl Method {
     pub(crate) fn fake(name: &'static str, run: fn(&Spec) -> Result<FibreResult, Failure>) -> Self {
         let (what, kind) = ("made up", Kind::Fake(run));
         Self { name, what, kind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::spec::Bench;
+    use corelay_lab_measure::schema::fibres::PerFibre;
+
+    fn run(method: fn(&Spec) -> Result<FibreResult, Failure>) -> Result<FibreResult, Failure> {
+        let spec = Spec {
+            bench: Bench::Yield,
+            processors: 2,
+            fibres: 4,
+            length: Length::Time(Duration::from_millis(10)),
+            seed: 1,
+        };
+        Method::fake("made up", method).run(&spec, &AtomicBool::new(false))
+    }
+
+    /// A result in which each of the four fibres has done `each` operations.
+    fn result(spec: &Spec, each: u64) -> FibreResult {
+        let Length::Time(time) = spec.length else {
+            unreachable!("the run ends by time")
+        };
+        FibreResult {
+            operations: 4 * each,
+            wall_s: time.as_secs_f64(),
+            per_fibre: PerFibre::of(vec![each; 4]),
+            completed: true,
+            ..FibreResult::default()
+        }
+    }
+
+    #[test]
+    fn short_run_in_which_nothing_was_done_is_repeated_for_a_second() {
+        let late = run(|spec| {
+            let is_short = spec.length != Length::Time(LONG_ENOUGH);
+            Ok(result(spec, if is_short { 0 } else { 2 }))
+        });
+        assert_eq!(late.map(|r| (r.operations, r.wall_s)), Ok((8, 1.0)));
+        let prompt = run(|spec| Ok(result(spec, 1)));
+        assert_eq!(prompt.map(|r| (r.operations, r.wall_s)), Ok((4, 0.01)));
+        let idle = run(|spec| Ok(result(spec, 0)));
+        let why = "wrong result: 0 operations in 1 s";
+        assert_eq!(idle, Err(Failure::Wrong(why.to_owned())));
     }
 }

@@ -115,6 +115,23 @@ mod tests {
         }
     }
 
+    /// Runs of a time so short that some fibres, or all, start after the stop.
+    #[test]
+    fn fibres_that_start_after_the_stop_are_no_wrong_result() {
+        let locality = Bench::Locality {
+            spots: 6,
+            words: 5,
+            touches: 3,
+            share: false,
+        };
+        let churn = Bench::Churn { spots: 4 };
+        for bench in [Bench::Cycle { ring: RING }, Bench::Yield, churn, locality] {
+            for nanos in [1, 10_000, 100_000] {
+                runs(bench, 8, Length::Time(Duration::from_nanos(nanos)));
+            }
+        }
+    }
+
     /// Tests migrating fibres only: others can be stuck on the processor of a leader that spins.
     #[test]
     fn every_leader_is_seen() {

@@ -286,14 +286,19 @@ impl Spec {
                 "wrong result: {operations} operations, but the processors sum up to {sum}"
             ));
         }
-        if *operations == 0 || outcome.wall_s.is_nan() || outcome.wall_s <= 0.0 {
-            return Err(format!(
-                "wrong result: {operations} operations in {} s",
-                outcome.wall_s
-            ));
+        if outcome.wall_s.is_nan() || outcome.wall_s <= 0.0 {
+            return Err(nothing_in_time(outcome));
         }
         Ok(())
     }
+}
+
+/// A sentence for a result without operations, or without time.
+pub(super) fn nothing_in_time(outcome: &FibreResult) -> String {
+    let FibreResult {
+        operations, wall_s, ..
+    } = outcome;
+    format!("wrong result: {operations} operations in {wall_s} s")
 }
 
 /// Memory of a fibre whose stack is hardly touched, in bytes: one page of it, and its share of page

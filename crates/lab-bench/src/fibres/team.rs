@@ -137,6 +137,8 @@ struct Team<W> {
     arrived: CachePadded<AtomicUsize>,
     ended: CachePadded<AtomicUsize>,
     gate: Box<[CachePadded<BinarySemaphore>]>,
+    /// Whether the run is not to be, because not all fibres could be started.
+    is_called_off: AtomicBool,
     /// The end of the measurement: the stop, or the end of the last fibre.
     over: OnceLock<Moment>,
 }
@@ -230,6 +232,7 @@ impl<W: Work> Team<W> {
             arrived: CachePadded::new(AtomicUsize::new(0)),
             ended: CachePadded::new(AtomicUsize::new(0)),
             gate: semaphores(spec.all_fibres()),
+            is_called_off: AtomicBool::new(false),
             over: OnceLock::new(),
         }
     }
@@ -247,8 +250,9 @@ impl<W: Work> Team<W> {
             match mobility.spawn(cluster, move || team.fibre(me)) {
                 Ok(fibre) => fibres.push(fibre),
                 Err(error) => {
-                    // The fibres spawned so far find the stop at the gate.
-                    self.end.stop();
+                    // The fibres spawned so far find this at the gate.
+                    // Relaxed: the gate's post publishes it.
+                    self.is_called_off.store(true, Ordering::Relaxed);
                     self.gate.iter().for_each(|semaphore| semaphore.post());
                     return Err(format!(
                         "only {me} of {all} fibres could be started: {error}"
@@ -259,12 +263,14 @@ impl<W: Work> Team<W> {
         Ok(fibres)
     }
 
-    /// The body of fibre `me`: waits at the gate, works, and notes the end.
+    /// The body of fibre `me`: waits at the gate, works, and notes the end. It works even if it
+    /// comes through the gate after the stop, because the checks expect a pass of each fibre.
     fn fibre(&self, me: usize) -> Tally {
         // Relaxed: only a count; the gate orders everything else.
         self.arrived.fetch_add(1, Ordering::Relaxed);
         self.gate[me].wait();
-        if self.end.is_stopped() {
+        // Relaxed: the gate's post has published it.
+        if self.is_called_off.load(Ordering::Relaxed) {
             return Tally::default();
         }
         let mut tally = self.work.fibre(me, &self.end);

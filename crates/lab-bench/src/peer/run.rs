@@ -266,9 +266,6 @@ mod tests {
             assert!(why.contains(words), "{to}: {why}");
         }
         assert!(judged("").unwrap_err().contains("not the expected line"));
-        let nothing = RIGHT.replace("[1,2,3,4]", "[0,0,0,0]");
-        let nothing = nothing.replace("\"operations\":10", "\"operations\":0");
-        assert!(judged(&nothing).unwrap_err().contains("0 operations"));
     }
 
     #[cfg(unix)]

@@ -71,8 +71,10 @@ fn catalogue() -> Vec<(String, Vec<Value>)> {
 
 /// A short run of all `methods`: its results, in which nothing is wrong. None if the machine lacks
 /// the clock that they need.
-#[track_caller]
-fn short(workload: &str, methods: &[Value]) -> Option<Value> {
+///
+/// # Errors
+/// A short text that says what is wrong. The results as a whole are printed.
+fn short(workload: &str, methods: &[Value]) -> Result<Option<Value>, String> {
     let names: Vec<&str> = methods.iter().map(name).collect();
     let listed = names.join(",");
     let help = fine(&corelay(&["bench", workload, "--help"]));
@@ -83,18 +85,29 @@ fn short(workload: &str, methods: &[Value]) -> Option<Value> {
     let output = corelay(&args);
     let refused = text(&output.stderr);
     if refused.contains(NO_CLOCK) {
-        return None;
+        return Ok(None);
     }
     let said = text(&output.stdout);
-    let results = serde_json::from_str(&said);
-    let results: Value = results.unwrap_or_else(|_| panic!("{workload}: {refused}{said}"));
-    assert_eq!(complaints(&results, &names), [""; 0], "{workload}");
+    let wrong = |what: String| {
+        println!("{workload}: {refused}{said}");
+        Err(format!("{workload}: {what}"))
+    };
+    let Ok(results) = serde_json::from_str::<Value>(&said) else {
+        let last = refused.lines().next_back();
+        return wrong(format!("no results: {}", last.unwrap_or_default()));
+    };
+    let found = complaints(&results, &names);
+    if !found.is_empty() {
+        return wrong(found.join("; "));
+    }
     // Not all runtimes complete `transfer`; then the program has no figure of them.
     let runs = list(&results["runs"]).iter();
     let is_whole = runs.flat_map(|run| list(&run["samples"])).all(is_complete);
     let code = if is_whole { 0 } else { 1 };
-    assert_eq!(output.status.code(), Some(code), "{workload}: {refused}");
-    Some(results)
+    if output.status.code() != Some(code) {
+        return wrong(format!("{}, not {code}", output.status));
+    }
+    Ok(Some(results))
 }
 
 /// Whether a sample's fibres came to their end within its time limit. True for other samples.
@@ -113,7 +126,7 @@ fn complaints(results: &Value, methods: &[&str]) -> Vec<String> {
     }
     for run in runs {
         let (method, params) = (&run["method"], &run["params"]);
-        let name = format!("{method} at {params}");
+        let name = label(run);
         found.extend(missing(run, RUN, &name));
         found.extend(missing(params, PARAMS, &name));
         // Only the program of somebody else may be absent.
@@ -126,12 +139,22 @@ fn complaints(results: &Value, methods: &[&str]) -> Vec<String> {
             found.push(format!("{name}: marked wrongly"));
         }
         if run["correct"] != true && !is_small {
-            found.push(format!("{name}: not correct"));
+            let last_note = list(&run["notes"]).last().and_then(Value::as_str);
+            let why = last_note.unwrap_or_default();
+            found.push(format!("{name}: not correct: {why}"));
         }
         found.extend(complaints_about_samples(run, &name));
         found.extend(complaints_about_load(run, &name));
     }
     found
+}
+
+/// A run's method, and the parameters in which its runs differ.
+fn label(run: &Value) -> String {
+    let method = run["method"].as_str().unwrap_or("?");
+    let differ = ["load", "boundary_scale"].iter();
+    let params = differ.filter_map(|key| Some(format!(" {key} {}", run["params"].get(key)?)));
+    method.to_owned() + &params.collect::<String>()
 }
 
 /// A figure where samples were kept, and all that a sample has.
@@ -205,12 +228,21 @@ fn missing(value: &Value, keys: &[&str], what: &str) -> Vec<String> {
     lacks.map(|key| format!("{what}: no `{key}`")).collect()
 }
 
+/// Returns what is wrong instead of panicking, so that no backtrace follows it.
 #[test]
-fn every_method_of_every_workload_is_right() {
+fn every_method_of_every_workload_is_right() -> Result<(), Vec<String>> {
+    let mut wrong = Vec::new();
     for (workload, methods) in catalogue() {
-        let Some(results) = short(&workload, &methods) else {
-            println!("{workload}: {NO_CLOCK}");
-            continue;
+        let results = match short(&workload, &methods) {
+            Ok(Some(results)) => results,
+            Ok(None) => {
+                println!("{workload}: {NO_CLOCK}");
+                continue;
+            }
+            Err(what) => {
+                wrong.push(what);
+                continue;
+            }
         };
         for run in list(&results["runs"]) {
             assert_eq!(run["workload"], workload);
@@ -218,11 +250,11 @@ fn every_method_of_every_workload_is_right() {
         // Each method at each load, or at none.
         let loads = |run: &&Value| run.get("load").is_some();
         let loaded = list(&results["runs"]).iter().filter(loads).count();
-        assert!(
-            loaded == 0 || loaded == 2 * methods.len(),
-            "{workload}: {loaded} loads"
-        );
+        if loaded != 0 && loaded != 2 * methods.len() {
+            wrong.push(format!("{workload}: {loaded} loads"));
+        }
     }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 #[test]
@@ -285,7 +317,7 @@ fn bad_results_are_found() {
         );
     }
     let methods = [json!({"name": "mutex"}), json!({"name": "trust"})];
-    let mut good = short("fetch-add", &methods).unwrap();
+    let mut good = short("fetch-add", &methods).unwrap().unwrap();
     // Whatever the machine did meanwhile, a sample counts.
     let run = &mut good["runs"][0];
     run["samples"][0]["mode"] = json!("far");
@@ -334,7 +366,7 @@ fn bad_results_are_found() {
     let uncounted = |r: &mut Value| r["runs"][0]["samples"][0]["counts"] = json!({"aborts": {}});
     finds(&good, uncounted, "uncertain");
 
-    let mut good = short("latency", &methods).unwrap();
+    let mut good = short("latency", &methods).unwrap().unwrap();
     let run = &mut good["runs"][0];
     run["samples"][0]["mode"] = json!("far");
     run["latency_ns"] = json!({"p50": 1, "p99": 2, "p999": 2, "max": 9});

@@ -65,5 +65,6 @@ fn cargo(workspace: &Workspace, args: &str, rustdoc: &str) -> Result<Verdict> {
     if !ended.good() {
         notes.push(ended.how());
     }
-    Ok(Verdict::of(ended.good(), notes.join("; ")))
+    let note = notes.join("; ") + &process::failures(&ended.output);
+    Ok(Verdict::of(ended.good(), note))
 }

@@ -195,6 +195,33 @@ impl std::fmt::Display for Tally {
     }
 }
 
+/// The failed tests in the output of test programs, each on a line of its own that starts with
+/// a line break: its name, and the last lines that it printed before any backtrace.
+pub(crate) fn failures(output: &str) -> String {
+    let mut found = String::new();
+    let mut lines = output.lines().peekable();
+    while let Some(line) = lines.next() {
+        let name = line.strip_prefix("---- ");
+        let Some(name) = name.and_then(|rest| rest.strip_suffix(" stdout ----")) else {
+            continue;
+        };
+        let mut said = Vec::new();
+        while let Some(line) =
+            lines.next_if(|line| *line != "failures:" && !line.starts_with("---- "))
+        {
+            said.push(line);
+        }
+        let backtrace = said.iter().rposition(|line| *line == "stack backtrace:");
+        said.truncate(backtrace.unwrap_or(said.len()));
+        said.retain(|line| !line.trim().is_empty());
+        let last = &said[said.len().saturating_sub(3)..];
+        let short = |line: &&str| line.trim().chars().take(300).collect::<String>();
+        let last: Vec<String> = last.iter().map(short).collect();
+        found += &format!("\n  {name}: {}", last.join(" / "));
+    }
+    found
+}
+
 /// A duration in seconds, to a tenth.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
@@ -208,6 +235,21 @@ mod tests {
         let mut command = program("sh", Path::new("."));
         command.args(["-c", script]);
         command
+    }
+
+    #[test]
+    fn failures_are_told_without_their_backtraces() {
+        let output = "running 3 tests\ntest a ... FAILED\n\nfailures:\n\n\
+            ---- a stdout ----\nsaid before\n\nthread 'a' panicked at a.rs:1:2:\n\
+            assertion failed: x\nstack backtrace:\n   0: start\nnote: more\n\n\
+            ---- b stdout ----\nError: \"wrong\"\n\n\nfailures:\n    a\n    b\n\n\
+            test result: FAILED. 1 passed; 2 failed";
+        assert_eq!(
+            failures(output),
+            "\n  a: said before / thread 'a' panicked at a.rs:1:2: / assertion failed: x\
+             \n  b: Error: \"wrong\""
+        );
+        assert_eq!(failures("test result: ok. 1 passed"), "");
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn test(command: &mut Command, targets: &[Target]) {
 fn tested(command: Command) -> Result<Verdict> {
     println!("{}", process::shown(&command));
     let ended = process::pass_on(command, None)?;
-    Ok(judge(ended.good(), Tally::of(&ended.output)))
+    let mut verdict = judge(ended.good(), Tally::of(&ended.output));
+    verdict.note += &process::failures(&ended.output);
+    Ok(verdict)
 }
 
 fn judge(is_good: bool, tests: Tally) -> Verdict {

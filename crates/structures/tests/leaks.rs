@@ -197,10 +197,11 @@ fn nodes_of_lock_free_structures() {
         }
     };
     thread::scope(|s| {
-        for thread in 0..4 {
-            let work = &work;
-            s.spawn(move || work(thread));
-        }
+        let work = &work;
+        let threads: Vec<_> = (0..4).map(|n| s.spawn(move || work(n))).collect();
+        // A scope's end does not wait for the thread-locals of its threads, and crossbeam's keeps
+        // up to 64 retired nodes until it is dropped; a join does.
+        threads.into_iter().for_each(|t| t.join().unwrap());
     });
     // Every third of the calls from the first on does not pop.
     let left = 4 * 2_000 + 1 - 4 * 1_333;

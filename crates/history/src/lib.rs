@@ -93,6 +93,7 @@ mod history;
 pub mod model;
 mod recorder;
 mod timeline;
+pub mod transactions;
 
 pub use check::{CONFIGURATIONS, Failure, GaveUp, check, check_within};
 pub use counterexample::Counterexample;

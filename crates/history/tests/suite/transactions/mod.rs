@@ -1,0 +1,5 @@
+//! The checker of transactions: anomalies by name, stores that are right and wrong, and brute
+//! force.
+
+mod named;
+mod properties;

@@ -205,7 +205,7 @@ impl<K: Debug> Anomaly<K> {
         let some = |operation: &&Operation<K>| all.len() <= SHOWN || matters(operation);
         let mut shown: Vec<String> = all.iter().filter(some).take(SHOWN).map(shorten).collect();
         if shown.len() < all.len() {
-            shown.push(format!("{} more", all.len() - shown.len()));
+            shown.push(format!("and {} more", all.len() - shown.len()));
         }
         shown
     }

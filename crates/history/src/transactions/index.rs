@@ -5,7 +5,8 @@ use super::operation::{History, Operation, Outcome};
 use crate::history::Call;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-use std::fmt::Debug;
+use std::error::Error;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::ops::Range;
 
@@ -54,11 +55,25 @@ pub(super) struct Op {
     ids: Range<usize>,
 }
 
-/// A reason why a history cannot be checked, and the number of the transaction at fault.
-pub(super) struct Unusable {
-    pub(super) node: usize,
-    pub(super) what: String,
+/// The reason why a history cannot be checked: a transaction that does not obey the
+/// [rules](super::History#what-a-history-must-obey).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// The thread.
+    pub thread: usize,
+    /// The number of the transaction among those of the thread, from 0.
+    pub transaction: usize,
+    what: String,
 }
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, thread) = (self.transaction + 1, self.thread);
+        write!(f, "transaction {number} of thread {thread}: {}", self.what)
+    }
+}
+
+impl Error for Unusable {}
 
 impl<K> Node<'_, K> {
     /// The place among the commits of its store.
@@ -86,7 +101,11 @@ impl<'a, K: Eq + Hash + Debug> Index<'a, K> {
         for thread in 0..history.threads() {
             for (number, call) in history.calls_of(thread).iter().enumerate() {
                 let node = index.nodes.len();
-                let unusable = |what| Unusable { node, what };
+                let unusable = |what| Unusable {
+                    thread,
+                    transaction: number,
+                    what,
+                };
                 let first = index.ops.len();
                 last.clear();
                 for operation in call.operation() {

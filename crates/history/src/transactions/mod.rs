@@ -2,6 +2,7 @@
 
 mod anomaly;
 mod cycles;
+mod edn;
 mod explain;
 mod graph;
 mod index;
@@ -10,10 +11,13 @@ mod operation;
 mod plan;
 mod reads;
 mod recorder;
+mod svg;
 mod versions;
 
 pub use anomaly::{Anomalies, Anomaly, Step};
+pub use edn::EdnError;
 pub use graph::Dependency;
+pub use index::Unusable;
 pub use level::{Kind, Level};
 pub use operation::{History, Operation, Outcome};
 pub use plan::{Access, Plan};
@@ -37,7 +41,7 @@ pub fn check<K: Clone + Eq + Hash + Debug>(
     history: &History<K>,
     level: Level,
 ) -> Result<Checked, Anomalies<K>> {
-    let index = Index::new(history).unwrap_or_else(|unusable| panic!("{}", unusable.what));
+    let index = Index::new(history).unwrap_or_else(|unusable| panic!("{unusable}"));
     let versions = Versions::new(&index);
     let mut found = Found::new(&index, level);
     let reads = reads::scan(&index, &versions, &mut found);
@@ -59,6 +63,15 @@ pub fn check<K: Clone + Eq + Hash + Debug>(
         rw: graph.count(Dependency::Rw),
         real_time: graph.count(Dependency::RealTime),
     })
+}
+
+/// Whether a history obeys its [rules](History#what-a-history-must-obey), so that it can be checked.
+/// For histories from files.
+///
+/// # Errors
+/// [`Unusable`] with the first transaction that does not.
+pub fn usable<K: Eq + Hash + Debug>(history: &History<K>) -> Result<(), Unusable> {
+    Index::new(history).map(drop)
 }
 
 /// What a check went by: a history whose transactions hardly depend on each other shows little.

@@ -174,7 +174,8 @@ impl<'i> Versions<'i> {
             }
         }
         for (version, it) in self.all.iter().enumerate().skip(index.keys.len()) {
-            if !follows[version] && !(is_list(version as u32) && torn[it.key as usize]) {
+            let is_torn = is_list(version as u32) && torn[it.key as usize];
+            if !follows[version] && !is_torn {
                 order.push((self.last[it.key as usize], version as u32));
             }
         }

@@ -2,4 +2,7 @@
 //! force.
 
 mod named;
+mod pictures;
 mod properties;
+mod recording;
+mod simulated;

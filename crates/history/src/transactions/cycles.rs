@@ -90,7 +90,7 @@ impl Walk<'_> {
     fn step(&self, state: u32, edge: &Edge) -> Option<u32> {
         let allowed = self.search?.edges.contains(&edge.kind);
         let after_anti = state % 2 == 1;
-        let is_anti = edge.kind == Dependency::Rw;
+        let is_anti = edge.kind.is_anti();
         let adjacent = after_anti && is_anti && !self.graph.is_relay(state / 2);
         (allowed && !adjacent).then_some(2 * edge.to + u32::from(self.spaced && is_anti))
     }
@@ -210,7 +210,7 @@ impl Walk<'_> {
 
     /// Anti-dependencies count most, then edges. What leaves a relay was counted before.
     fn cost(&self, from: u32, edge: &Edge) -> u64 {
-        let anti = u64::from(edge.kind == Dependency::Rw);
+        let anti = u64::from(edge.kind.is_anti());
         (anti << 32 | 1) * u64::from(!self.graph.is_relay(from / 2))
     }
 

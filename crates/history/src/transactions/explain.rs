@@ -56,6 +56,11 @@ fn why<K: Debug>(
             read(index, versions, node, edge.version),
             write(index, after, key())
         ),
+        Dependency::RwRealTime => format!(
+            "T{from} did `{}`, which was there before T{to} began, that did `{}`.",
+            read(index, versions, node, edge.version),
+            write(index, after, key())
+        ),
     }
 }
 

@@ -13,8 +13,18 @@ pub enum Dependency {
     Wr,
     /// It read a version right before the other's: an anti-dependency.
     Rw,
+    /// An anti-dependency by real time: it read a version that had been written or read before the
+    /// other, which wrote one too, began.
+    RwRealTime,
     /// It ended before the other began.
     RealTime,
+}
+
+impl Dependency {
+    /// Whether it is an anti-dependency.
+    pub(super) fn is_anti(self) -> bool {
+        matches!(self, Self::Rw | Self::RwRealTime)
+    }
 }
 
 impl fmt::Display for Dependency {
@@ -22,7 +32,7 @@ impl fmt::Display for Dependency {
         f.write_str(match self {
             Self::Ww => "ww",
             Self::Wr => "wr",
-            Self::Rw => "rw",
+            Self::Rw | Self::RwRealTime => "rw",
             Self::RealTime => "real time",
         })
     }
@@ -65,6 +75,11 @@ impl Graph {
         for &(version, reader) in &seen {
             links.add(writer(version), reader, Dependency::Wr, version);
         }
+        let readers = |version: u32| -> Vec<u32> {
+            let from = seen.partition_point(|(seen, _)| *seen < version);
+            let to = seen.partition_point(|(seen, _)| *seen <= version);
+            seen[from..to].iter().map(|(_, reader)| *reader).collect()
+        };
         order.sort_unstable();
         for following in order.chunk_by(|a, b| a.0 == b.0) {
             let version = following[0].0;
@@ -72,13 +87,34 @@ impl Graph {
             for &later in &writers {
                 links.add(writer(version), later, Dependency::Ww, version);
             }
-            let from = seen.partition_point(|(seen, _)| *seen < version);
-            let to = seen.partition_point(|(seen, _)| *seen <= version);
-            let readers: Vec<u32> = seen[from..to].iter().map(|(_, reader)| *reader).collect();
-            links.add_all(&readers, &writers, version);
+            links.add_all(&readers(version), &writers, Dependency::Rw, version);
         }
         if real_time {
-            links.add_real_time(index);
+            let committed = index.committed().map(|node| {
+                let call = index.nodes[node].call;
+                (0, call.invoked(), call.ended(), node as u32)
+            });
+            for (before, after) in in_time(committed.collect()) {
+                links.add(before, after, Dependency::RealTime, 0);
+            }
+            // A version of a register is there from the begin of its writer, and known when that or a
+            // reader has ended.
+            let registers = (index.keys.len()..versions.all.len()).filter_map(|version| {
+                let it = &versions.all[version];
+                let ended = |node: u32| index.nodes[node as usize].call.ended();
+                let known = readers(version as u32).into_iter().chain([it.writer]);
+                let known = known.filter_map(ended).min();
+                let begun = index.nodes[it.writer as usize].call.invoked();
+                let is_list = index.keys[it.key as usize].1;
+                (!is_list).then_some((it.key, begun, known, version as u32))
+            });
+            let mut order = in_time(registers.collect());
+            order.sort_unstable();
+            for following in order.chunk_by(|a, b| a.0 == b.0) {
+                let version = following[0].0;
+                let writers: Vec<u32> = following.iter().map(|(_, later)| writer(*later)).collect();
+                links.add_all(&readers(version), &writers, Dependency::RwRealTime, version);
+            }
         }
         Self::build(index.nodes.len(), links.nodes, links.edges)
     }
@@ -150,8 +186,8 @@ impl Links {
     }
 
     /// Anti-dependencies of each reader on each writer. If both are many, relays stand for them.
-    fn add_all(&mut self, readers: &[u32], writers: &[u32], version: u32) {
-        let add = |links: &mut Self, from, to| links.add(from, to, Dependency::Rw, version);
+    fn add_all(&mut self, readers: &[u32], writers: &[u32], kind: Dependency, version: u32) {
+        let add = |links: &mut Self, from, to| links.add(from, to, kind, version);
         if readers.len() * writers.len() <= 4 * (readers.len() + writers.len()) {
             for reader in readers {
                 for writer in writers {
@@ -185,30 +221,32 @@ impl Links {
             }
         }
     }
+}
 
-    /// Edges from each transaction to those that began after its end. Left out are those that follow
-    /// from others: if `a` ended before `b` began, and `b` before `c`, then `a` to `c` (as Elle does).
-    fn add_real_time<K>(&mut self, index: &Index<'_, K>) {
-        let mut moments: Vec<(u64, bool, u32)> = Vec::new();
-        for node in index.committed() {
-            let call = index.nodes[node].call;
-            moments.push((call.invoked(), false, node as u32));
-            moments.extend(call.ended().map(|ended| (ended, true, node as u32)));
-        }
-        // At equal stamps transactions begin first: they overlap.
+/// Pairs of things of one group, the first of which ended before the second began. Left out are those
+/// that follow from others: if `a` ended before `b` began, and `b` before `c`, then `a` and `c` (as
+/// Elle does). Each thing is its group, its begin, its end if it has one, and its number.
+fn in_time(mut things: Vec<(u32, u64, Option<u64>, u32)>) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::new();
+    things.sort_unstable_by_key(|thing| thing.0);
+    for group in things.chunk_by(|a, b| a.0 == b.0) {
+        let begins = group.iter().map(|thing| (thing.1, false, thing));
+        let ends = group
+            .iter()
+            .filter_map(|thing| Some((thing.2?, true, thing)));
+        // At equal stamps things begin first: they overlap.
+        let mut moments: Vec<_> = begins.chain(ends).collect();
         moments.sort_unstable();
         // Those that have ended, but for those that ended before another of them began.
         let mut ended: Vec<(u64, u32)> = Vec::new();
-        for (at, is_end, node) in moments {
+        for (at, is_end, &(_, began, _, number)) in moments {
             if is_end {
-                let began = index.nodes[node as usize].call.invoked();
                 ended.retain(|(end, _)| *end >= began);
-                ended.push((at, node));
+                ended.push((at, number));
             } else {
-                for (_, before) in &ended {
-                    self.add(*before, node, Dependency::RealTime, 0);
-                }
+                pairs.extend(ended.iter().map(|(_, before)| (*before, number)));
             }
         }
     }
+    pairs
 }

@@ -1,6 +1,6 @@
 //! Isolation levels, and the anomalies that each forbids.
 
-use super::graph::Dependency::{self, RealTime, Rw, Wr, Ww};
+use super::graph::Dependency::{self, RealTime, Rw, RwRealTime, Wr, Ww};
 use std::fmt;
 
 /// An isolation level: what a history of a store that keeps it must be free of.
@@ -138,10 +138,11 @@ impl Kind {
     /// The kind of a cycle with these edges.
     pub(super) fn of_cycle(edges: &[Dependency]) -> Self {
         let has = |kind| edges.contains(&kind);
-        let anti = edges.iter().filter(|kind| **kind == Rw).count();
+        let anti = edges.iter().filter(|kind| kind.is_anti()).count();
         let next = edges.iter().cycle().skip(1);
-        let adjacent = edges.iter().zip(next).any(|pair| pair == (&Rw, &Rw));
-        match (anti, has(RealTime)) {
+        let mut pairs = edges.iter().zip(next);
+        let adjacent = pairs.any(|(a, b)| a.is_anti() && b.is_anti());
+        match (anti, has(RealTime) || has(RwRealTime)) {
             (0, false) if has(Wr) => Self::G1c,
             (0, false) => Self::G0,
             (1, false) => Self::GSingle,
@@ -198,6 +199,8 @@ const fn search(edges: &'static [Dependency], spaced: bool, finds: Kind) -> Sear
     }
 }
 
+const ANY: &[Dependency] = &[Ww, Wr, Rw, RwRealTime, RealTime];
+
 /// In this order, since a search also finds what those before it do.
 const SEARCHES: [Search; 8] = [
     search(&[Ww], false, Kind::G0),
@@ -206,6 +209,6 @@ const SEARCHES: [Search; 8] = [
     search(&[Ww, Wr, Rw], false, Kind::G2Item),
     search(&[Ww, RealTime], false, Kind::G0Realtime),
     search(&[Ww, Wr, RealTime], false, Kind::G1cRealtime),
-    search(&[Ww, Wr, Rw, RealTime], true, Kind::GNonadjacentRealtime),
-    search(&[Ww, Wr, Rw, RealTime], false, Kind::G2ItemRealtime),
+    search(ANY, true, Kind::GNonadjacentRealtime),
+    search(ANY, false, Kind::G2ItemRealtime),
 ];

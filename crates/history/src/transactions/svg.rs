@@ -27,7 +27,7 @@ fn stroke(dependency: Dependency) -> (&'static str, &'static str) {
     match dependency {
         Dependency::Ww => ("#8a5a00", "none"),
         Dependency::Wr => ("#1769aa", "none"),
-        Dependency::Rw => ("#b3261e", "7 4"),
+        Dependency::Rw | Dependency::RwRealTime => ("#b3261e", "7 4"),
         Dependency::RealTime => ("#5f6368", "2 4"),
     }
 }

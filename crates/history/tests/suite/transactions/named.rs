@@ -379,6 +379,39 @@ fn g_single_realtime_stale_read() {
     found(&stale(1..=3), &[]);
 }
 
+/// The versions of a register that nobody read before writing it have an order in real time.
+#[test]
+fn stale_read_of_blind_writes() {
+    let mut history = timed([
+        (0..=1, vec![Write("x", 1)]),
+        (2..=3, vec![Write("x", 2)]),
+        (4..=5, vec![Read("x", Some(1))]),
+    ]);
+    found_from(
+        &history,
+        Level::StrongSnapshotIsolation,
+        Kind::GSingleRealtime,
+    );
+    // The first write may have happened late, but a reader had seen it.
+    history = timed([
+        (0..=9, vec![Write("x", 1)]),
+        (0..=1, vec![Read("x", Some(1))]),
+        (2..=3, vec![Write("x", 2)]),
+        (4..=5, vec![Read("x", Some(1))]),
+    ]);
+    found_from(
+        &history,
+        Level::StrongSnapshotIsolation,
+        Kind::GSingleRealtime,
+    );
+    history = timed([
+        (0..=9, vec![Write("x", 1)]),
+        (2..=3, vec![Write("x", 2)]),
+        (4..=5, vec![Read("x", Some(1))]),
+    ]);
+    found(&history, &[]);
+}
+
 /// A long fork whose second reader need not see the first write, had that not ended before.
 #[test]
 fn g_nonadjacent_realtime() {
@@ -401,6 +434,61 @@ fn g2_item_realtime() {
         (0..=1, vec![Write("y", 1)]),
     ]);
     found_from(&history, Level::StrictSerializable, Kind::G2ItemRealtime);
+}
+
+/// Many readers of a version, and many writers that might have overwritten it.
+#[test]
+fn many_readers_and_writers() {
+    let mut history = concurrent([(Committed, vec![Read("x", None), Write("x", 0)])]);
+    for n in 1..30 {
+        history.push(1, Call::returned(vec![Read("x", None)], 0..=9, Committed));
+        history.push(2, Call::returned(vec![Write("x", n)], 0..=9, Committed));
+    }
+    found(&history, &[]);
+    let mut skewed = history.clone();
+    skewed.push(
+        3,
+        Call::returned(vec![Write("x", 30), Write("y", 1)], 0..=9, Committed),
+    );
+    skewed.push(
+        3,
+        Call::returned(vec![Read("y", Some(1)), Read("x", None)], 0..=9, Committed),
+    );
+    found_from(&skewed, Level::SnapshotIsolation, Kind::GSingle);
+    let anomalies = check(&skewed, Level::Serializable).unwrap_err();
+    assert_eq!(anomalies.worst().steps().len(), 2, "{anomalies}");
+    let mut skewed = history.clone();
+    skewed.push(
+        3,
+        Call::returned(vec![Read("x", None), Write("y", 1)], 0..=9, Committed),
+    );
+    skewed.push(
+        3,
+        Call::returned(vec![Read("y", None), Write("x", 30)], 0..=9, Committed),
+    );
+    found_from(&skewed, Level::Serializable, Kind::G2Item);
+    // One that reads and writes, and thus does not precede itself.
+    history.push(
+        3,
+        Call::returned(vec![Write("y", 1), Write("x", 31)], 0..=9, Committed),
+    );
+    history.push(
+        4,
+        Call::returned(
+            vec![Read("y", Some(1)), Read("x", Some(0))],
+            0..=9,
+            Committed,
+        ),
+    );
+    found(&history, &[]);
+    // Many that do both.
+    for n in 40..60 {
+        history.push(
+            3,
+            Call::returned(vec![Read("x", None), Write("x", n)], 0..=9, Committed),
+        );
+    }
+    found_from(&history, Level::SnapshotIsolation, Kind::LostUpdate);
 }
 
 /// The store's own order of versions, where reads do not tell it.

@@ -1,5 +1,6 @@
 //! Recorded transactions, and histories in files.
 
+use crate::support::scaled;
 use corelay_history::Call;
 use corelay_history::transactions::{
     Access, History, Kind, Level, Operation::*, Outcome::*, Plan, Recorder, check, usable,
@@ -7,10 +8,10 @@ use corelay_history::transactions::{
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// A map behind a lock; `release` lets go of it between operations.
-fn recorded(release: bool) -> History {
+/// Transactions of four threads on a map behind a lock; `release` lets go of it between operations.
+fn recorded(transactions: usize, lists: bool, release: bool) -> History {
     let plan = Plan {
-        transactions: 500,
+        transactions,
         ..Plan::default()
     };
     let store: Mutex<BTreeMap<u64, Vec<u64>>> = Mutex::default();
@@ -28,11 +29,17 @@ fn recorded(release: bool) -> History {
                         match access {
                             Access::Read(key) => {
                                 let list = map.get(&key).cloned().unwrap_or_default();
-                                recorder.read_list(key, list);
+                                recorder.note(match lists {
+                                    true => ReadList(key, list),
+                                    false => Read(key, list.last().copied()),
+                                });
                             }
                             Access::Write(key) => {
                                 let value = recorder.fresh();
-                                recorder.append(key, value);
+                                recorder.note(match lists {
+                                    true => Append(key, value),
+                                    false => Write(key, value),
+                                });
                                 map.entry(key).or_default().push(value);
                             }
                         }
@@ -53,16 +60,43 @@ fn recorded(release: bool) -> History {
 
 #[test]
 fn a_locked_store_is_strictly_serializable() {
-    let checked = check(&recorded(false), Level::StrictSerializable).unwrap();
-    assert_eq!(checked.committed, 2_000);
-    assert!(checked.real_time >= 1_996, "{checked:?}");
+    for lists in [true, false] {
+        let history = recorded(500, lists, false);
+        let checked = check(&history, Level::StrictSerializable).unwrap();
+        assert_eq!(checked.committed, 2_000);
+        assert!(checked.real_time >= 1_996, "{checked:?}");
+    }
 }
 
 #[test]
 fn a_store_that_lets_go_is_not() {
     // On a single CPU a thread may come through all the same.
-    let found = (0..20).any(|_| check(&recorded(true), Level::ReadCommitted).is_err());
+    let found = (0..20).any(|_| check(&recorded(500, true, true), Level::ReadCommitted).is_err());
     assert!(found);
+}
+
+/// With `CORELAY_STRESS=20` and `--release --nocapture`: how long 100,000 transactions take.
+#[test]
+fn long_histories_are_checked() {
+    for (lists, release) in [(true, false), (false, false), (true, true), (false, true)] {
+        let history = recorded(scaled(5_000) / 4, lists, release);
+        let model = if lists { "lists" } else { "registers" };
+        let kind = if release { "wrong" } else { "right" };
+        for level in [
+            Level::SnapshotIsolation,
+            Level::Serializable,
+            Level::StrictSerializable,
+        ] {
+            let start = std::time::Instant::now();
+            let checked = check(&history, level);
+            println!(
+                "{} transactions, {kind} {model}, {level}: {:?}",
+                history.len(),
+                start.elapsed()
+            );
+            assert!(release || checked.is_ok(), "{checked:?}");
+        }
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl<O, R> fmt::Display for Counterexample<O, R> {
         // The last calls, and the one that is not explained.
         let skipped = self.bars.len().saturating_sub(DRAWN).min(self.unexplained);
         let drawn = &self.bars[skipped..self.bars.len().min(skipped + DRAWN)];
-        f.write_str(&timeline::draw(drawn, self.unexplained - skipped))?;
+        f.write_str(&timeline::draw(drawn, Some(self.unexplained - skipped)))?;
         if drawn.len() < self.bars.len() {
             writeln!(
                 f,

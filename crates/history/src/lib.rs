@@ -7,6 +7,8 @@
 //! out twice and the update that was lost, in calls that really overlapped, and prints the
 //! few calls that cannot be explained.
 //!
+//! Of stores with transactions on several objects, [`transactions`] checks the isolation level.
+//!
 //! ```
 //! use corelay_history::model::register::{Operation, Output, Register};
 //! use corelay_history::{History, Recorder, check};
@@ -35,8 +37,9 @@
 //!   machine does not take by itself are for a model checker (loom, shuttle).
 //! * For reorderings within a thread: a stamp is a fence, so what one call leaves in its
 //!   core's store buffer is drained before the next begins.
-//! * For structures that may answer in several ways, and for consistency weaker or stronger
-//!   than linearizability of each call (sequential consistency, serializability).
+//! * For structures that may answer in several ways, and for consistency weaker than
+//!   linearizability of each call, such as sequential consistency. For serializability and other
+//!   levels of isolation there is a checker of its own: [`transactions`].
 //! * To measure: two stamps per call cost some tens of nanoseconds, and slow fast
 //!   structures down several times.
 //!
@@ -78,6 +81,7 @@
 //! | `check/search` | just-in-time linearization, breadth-first |
 //! | `check/shrink` | from a history that fails to the calls that make it fail |
 //! | `counterexample`, `timeline` | the picture |
+//! | [`transactions`] | histories of transactions, and the levels of isolation |
 //!
 //! The search is Wing and Gong's ("Testing and verifying concurrent objects", 1993) with the
 //! improvements of Lowe ("Testing for linearizability", 2017); objects are checked by
@@ -93,6 +97,7 @@ mod history;
 pub mod model;
 mod recorder;
 mod timeline;
+pub mod transactions;
 
 pub use check::{CONFIGURATIONS, Failure, GaveUp, check, check_within};
 pub use counterexample::Counterexample;

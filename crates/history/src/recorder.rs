@@ -136,6 +136,22 @@ impl<O, R> Recorder<O, R> {
         call.answer = Some((ended, output));
     }
 
+    /// The operation of a call that is under way.
+    pub(crate) fn operation(&mut self, Invocation(index): &Invocation) -> &mut O {
+        &mut self.calls[*index].operation
+    }
+
+    /// Notes another call as invoked when `first` was.
+    pub(crate) fn invoke_with(
+        &mut self,
+        Invocation(first): &Invocation,
+        operation: O,
+    ) -> Invocation {
+        let invoked = self.calls[*first].invoked;
+        self.calls.push(Call::pending(operation, invoked));
+        Invocation(self.calls.len() - 1)
+    }
+
     pub(crate) fn into_calls(self) -> Vec<Call<O, R>> {
         CachePadded::into_inner(self.calls)
     }

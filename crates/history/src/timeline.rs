@@ -10,8 +10,8 @@ use std::fmt::Write;
 const WIDE: usize = 110;
 const MARK: &str = "  <- not explained";
 
-/// Draws `bars`, which have all returned, and marks one of them.
-pub(crate) fn draw<O, R>(bars: &[Bar<O, R>], marked: usize) -> String {
+/// Draws `bars`, and marks one of them. One that has not returned goes on to the end.
+pub(crate) fn draw<O, R>(bars: &[Bar<O, R>], marked: Option<usize>) -> String {
     let texts: Vec<String> = bars.iter().map(|bar| bar.text.clone()).collect();
     let (picture, width) = with_texts(bars, &texts, marked);
     if width <= WIDE {
@@ -27,7 +27,11 @@ pub(crate) fn draw<O, R>(bars: &[Bar<O, R>], marked: usize) -> String {
 }
 
 /// Draws the picture with a text for each bar. Returns it with its width in characters.
-fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (String, usize) {
+fn with_texts<O, R>(
+    bars: &[Bar<O, R>],
+    texts: &[String],
+    marked: Option<usize>,
+) -> (String, usize) {
     let texts: Vec<String> = bars
         .iter()
         .zip(texts)
@@ -52,7 +56,7 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
                 lines.push(Row::default());
                 lines.len() - 1
             });
-            lines[line].draw(from, to, &texts[index], index == marked);
+            lines[line].draw(from, to, &texts[index], Some(index) == marked);
         }
         for (row, line) in lines.iter().enumerate() {
             let name = if row == 0 {
@@ -138,7 +142,7 @@ mod tests {
         ];
         bars[0].cut = true;
         assert_eq!(
-            draw(&bars, 2),
+            draw(&bars, Some(2)),
             "thread 0   .. write 1 -----------------------|\n\
              thread 10    |- read -> 1 -| |- read -> 0 -|  <- not explained\n"
         );
@@ -148,7 +152,7 @@ mod tests {
     fn calls_of_one_thread_may_overlap() {
         let bars = [bar(0, 0..=2, "a"), bar(0, 1..=3, "b"), bar(0, 4..=5, "c")];
         assert_eq!(
-            draw(&bars, 0),
+            draw(&bars, Some(0)),
             "thread 0  |- a -|   |- c -|  <- not explained\n\
              \x20           |- b -|\n"
         );
@@ -159,7 +163,7 @@ mod tests {
         let long = "x".repeat(80);
         let bars = [bar(0, 0..=1, &long), bar(1, 2..=3, &long)];
         assert_eq!(
-            draw(&bars, 1),
+            draw(&bars, Some(1)),
             format!(
                 "thread 0  |- #1 -|\n\
                  thread 1           |- #2 -|  <- not explained\n\

@@ -11,3 +11,4 @@ mod pictures;
 mod properties;
 mod recording;
 mod support;
+mod transactions;

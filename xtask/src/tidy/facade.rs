@@ -56,6 +56,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "events that a recording refuses, and in the models there is none; counts, that order nothing",
     ),
     (
+        "crates/txn/src/store/index/hash/tests.rs",
+        "",
+        "tests on real threads; the models are in tests/loom_models",
+    ),
+    (
         "crates/clock/src/calibrate/mod.rs",
         "thread::scope",
         "counters are measured on hardware only, by threads that are named and pinned",
@@ -89,6 +94,16 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "crates/fibre/src/fibre.rs",
         "thread::park",
         "on a thread a park is the standard library's, with its own unpark; no protocol uses it",
+    ),
+    (
+        "crates/txn/src/store/disk/mod.rs",
+        "thread::Builder",
+        "the log thread is named, and its failure to start an error; the models play it themselves",
+    ),
+    (
+        "crates/txn/src/store/disk/mod.rs",
+        "thread::JoinHandle",
+        "as above",
     ),
     (
         "crates/locks/src/pool.rs",

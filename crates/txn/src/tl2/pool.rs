@@ -36,7 +36,7 @@ struct Running {
 /// that is ending has none (0).
 #[cold]
 #[inline(never)]
-pub(super) fn who_is_here() -> usize {
+pub(crate) fn who_is_here() -> usize {
     POOL.try_with(|pool| who(pool).0).unwrap_or(0)
 }
 

@@ -3,11 +3,11 @@
 use super::cell::VarCell;
 use super::log::Log;
 use super::pool::{self, Lease};
-use super::serial::Serial;
-use super::sleepers::Sleepers;
 use super::stats::{Counters, Reason, Stats};
 use super::times::Times;
 use super::tx::{Abort, Result, Tx, Why};
+use crate::serial::Serial;
+use crate::sleepers::Sleepers;
 use corelay_clock::{Clock, Logical};
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};

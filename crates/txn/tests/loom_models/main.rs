@@ -1,6 +1,23 @@
 //! The models of this crate under loom, one process each: `cargo xtask loom`.
 #![cfg(corelay_loom)]
 
+mod disk;
+mod hash_index;
 mod oplog;
+mod ordered;
 mod rlu;
+mod store_pins;
+mod store_views;
 mod tl2;
+
+/// What is private of the store: its source is a module of this program.
+#[allow(dead_code, unused_imports)]
+#[path = "."]
+mod store {
+    #[path = "../../src/store/garbage.rs"]
+    pub(crate) mod garbage;
+    #[path = "../../src/store/index/mod.rs"]
+    pub(crate) mod index;
+    #[path = "../../src/store/slab.rs"]
+    pub(crate) mod slab;
+}

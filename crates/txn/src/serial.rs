@@ -15,7 +15,7 @@
 //! make the holder's own commit fail. Holders wait for committers only inside steps 1 to 3, which
 //! end by themselves.
 
-use super::sleepers::Sleepers;
+use crate::sleepers::Sleepers;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, Call, NoSwitch, Token};
@@ -28,15 +28,15 @@ const AWAITED: u64 = 2;
 
 /// The token of a domain. Its holder runs alone.
 #[derive(Debug)]
-pub(super) struct Serial {
+pub(crate) struct Serial {
     word: CachePadded<AtomicU64>,
     /// The name of the coroutine or thread that holds the token, as
-    /// [`who_is_here`](super::pool::who_is_here) gives it; 0 if none is named.
+    /// [`who_is_here`](crate::tl2::pool::who_is_here) gives it; 0 if none is named.
     holder: AtomicUsize,
 }
 
 impl Serial {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             word: CachePadded::new(AtomicU64::new(FREE)),
             holder: AtomicUsize::new(0),
@@ -46,14 +46,14 @@ impl Serial {
     /// Whether a transaction holds the token, so that a committer that has locked its write set has
     /// to give way.
     #[inline(always)]
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         // Pairs with the heavy barrier of `acquire`: the table above.
         barrier::light();
         // Relaxed: the barrier orders it; a committer that finds it held goes back.
         self.word.load(Ordering::Relaxed) != FREE
     }
 
-    pub(super) fn acquire(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
+    pub(crate) fn acquire(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
         loop {
             // Acquire: pairs with the Release of `release`; puts the holders in one order.
             let taken =
@@ -70,7 +70,7 @@ impl Serial {
         barrier::heavy();
     }
 
-    pub(super) fn release(&self, sleepers: &Sleepers) {
+    pub(crate) fn release(&self, sleepers: &Sleepers) {
         // Relaxed: see `acquire`.
         self.holder.store(0, Ordering::Relaxed);
         // AcqRel: Release for the next `acquire`; Acquire pairs with the Release of `wait`, so that
@@ -82,7 +82,7 @@ impl Serial {
 
     /// Waits until the token is free, or has been free for a moment. Called by a transaction that
     /// was begun at `at`, and has nothing locked. Unwinds if the fibre is cancelled.
-    pub(super) fn wait(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
+    pub(crate) fn wait(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
         // Relaxed: this name is only there if this holder has put it there. A thread that is ending
         // has no name, and 0 also says that no holder is named.
         assert!(

@@ -12,7 +12,7 @@ use corelay_sync::facade::sync::{Arc, Mutex};
 use corelay_sync::wait::Token;
 
 #[derive(Debug)]
-pub(super) struct Sleepers {
+pub(crate) struct Sleepers {
     buckets: Box<[CachePadded<Mutex<Vec<Sleeper>>>]>,
 }
 
@@ -26,7 +26,7 @@ struct Sleeper {
 const BUCKETS: usize = if MODEL { 1 } else { 16 };
 
 impl Sleepers {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             buckets: (0..BUCKETS).map(|_| CachePadded::default()).collect(),
         }
@@ -36,7 +36,7 @@ impl Sleepers {
         &self.buckets[(key >> 5) % BUCKETS]
     }
 
-    pub(super) fn enter(&self, key: usize, token: &Arc<Token>) {
+    pub(crate) fn enter(&self, key: usize, token: &Arc<Token>) {
         let token = Arc::clone(token);
         self.bucket(key)
             .lock()
@@ -44,7 +44,7 @@ impl Sleepers {
             .push(Sleeper { key, token });
     }
 
-    pub(super) fn leave(&self, key: usize, token: &Arc<Token>) {
+    pub(crate) fn leave(&self, key: usize, token: &Arc<Token>) {
         self.bucket(key)
             .lock()
             .unwrap()
@@ -52,7 +52,7 @@ impl Sleepers {
     }
 
     /// Leaves all words at once: for a sleeper that has entered many.
-    pub(super) fn leave_all(&self, token: &Arc<Token>) {
+    pub(crate) fn leave_all(&self, token: &Arc<Token>) {
         for bucket in &self.buckets {
             bucket
                 .lock()
@@ -64,7 +64,7 @@ impl Sleepers {
     /// Wakes all sleepers of the word at `key`. They leave the table by themselves.
     #[cold]
     #[inline(never)]
-    pub(super) fn wake(&self, key: usize) {
+    pub(crate) fn wake(&self, key: usize) {
         let woken: Vec<_> = self
             .bucket(key)
             .lock()
@@ -79,7 +79,7 @@ impl Sleepers {
     }
 
     /// The number of entries in the table.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.buckets.iter().map(|b| b.lock().unwrap().len()).sum()
     }
 }

@@ -91,6 +91,7 @@ pub static FIGURES: &[Figure] = &[
     ordo::rlu::FIGURE,
     ordo::boundary::FIGURE,
     ordo::oplog::FIGURE,
+    ordo::database::FIGURE,
 ];
 
 /// Returns the figure of that name.

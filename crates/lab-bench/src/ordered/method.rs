@@ -3,7 +3,7 @@
 //! A new method takes a file of its own, and here its entry.
 
 use super::spec::{Bench, Spec};
-use super::{bank, clocks, rmap, set, stamp};
+use super::{bank, clocks, database, rmap, set, stamp};
 use corelay_lab_measure::method::{Contender, Kind, Method, SetupLimit};
 use corelay_lab_measure::workload::point::Point;
 
@@ -141,6 +141,11 @@ static SETS: &[Entry] = &[
 static BANKS: &[Entry] = &[
     direct("mutex", "one mutex around all accounts", bank::MUTEX),
     direct(
+        "mutex-map",
+        "one mutex around a hash map of all accounts",
+        bank::MUTEX_MAP,
+    ),
+    direct(
         "mutex-ordered",
         "a mutex for each account, taken in order",
         bank::MUTEX_ORDERED,
@@ -198,6 +203,65 @@ static RMAPS: &[Entry] = &[
     ),
 ];
 
+/// The methods of `tpcc`, and of `ycsb` but for `dashmap`.
+macro_rules! databases {
+    ($($more:expr)?) => {
+        &[
+            direct(
+                "mutex",
+                "one mutex around the standard library's maps",
+                database::MUTEX,
+            ),
+            served(
+                "trust",
+                "corelay's delegation: the standard library's maps on a trustee, a closure for each transaction",
+                database::TRUST,
+            ),
+            $($more,)?
+            direct(
+                "occ-logical",
+                "corelay's store: optimistic, on a shared counter",
+                database::OCC_LOGICAL,
+            ),
+            ordo(
+                "occ-ordo",
+                "corelay's store: optimistic, on each core's own clock",
+                database::OCC_ORDO,
+            ),
+            direct(
+                "silo",
+                "corelay's store: optimistic, without a clock, as Silo",
+                database::SILO,
+            ),
+            direct(
+                "tictoc",
+                "corelay's store: optimistic, times computed from what is read, as TicToc",
+                database::TICTOC,
+            ),
+            direct(
+                "mvcc-logical",
+                "corelay's store: many versions, on a shared counter",
+                database::MVCC_LOGICAL,
+            ),
+            ordo(
+                "mvcc-ordo",
+                "corelay's store: many versions, on each core's own clock",
+                database::MVCC_ORDO,
+            ),
+        ]
+    };
+}
+
+/// The methods of `ycsb`.
+static YCSB: &[Entry] = databases!(direct(
+    "dashmap",
+    "a hash table in shards with a lock each, of that crate: single requests only",
+    database::DASHMAP,
+));
+
+/// The methods of `tpcc`.
+static TPCC: &[Entry] = databases!();
+
 /// The methods of a workload, in the order of tables.
 pub fn methods(bench: Bench) -> &'static [Entry] {
     match bench {
@@ -205,6 +269,8 @@ pub fn methods(bench: Bench) -> &'static [Entry] {
         Bench::List { .. } | Bench::Hash { .. } => SETS,
         Bench::Transfer { .. } | Bench::Read { .. } => BANKS,
         Bench::Rmap { .. } => RMAPS,
+        Bench::Ycsb { .. } => YCSB,
+        Bench::Tpcc { .. } => TPCC,
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `rlu-list`, `rlu-hash` (O5) | `set` | one look-up, insertion or removal |
 //! | `stm-transfer`, `stm-read` (O6) | `bank` | one transaction |
 //! | `oplog-rmap` (O8) | `rmap` | one mapping added or removed, or one read of all of them |
+//! | `ycsb`, `tpcc` (O7) | [`database`] | one transaction on the tables of a database |
 //!
 //! None is a [`Workload`](corelay_lab_measure::workload::operation::Workload), because what its
 //! methods share is not a sequential object. Each has a small trait of its own, which its methods
@@ -26,6 +27,7 @@
 mod bank;
 pub mod clocks;
 pub mod contest;
+pub mod database;
 mod ledger;
 pub mod method;
 mod rmap;

@@ -1,7 +1,9 @@
 //! The ordered workloads and their parameters.
 
+use super::database::{tpcc, ycsb};
 use corelay_lab_measure::schema::{Extra, Size};
 use corelay_lab_measure::workload::operation::WorkloadInfo;
+pub use corelay_txn::store::Isolation;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +49,20 @@ pub enum Bench {
         pages: usize,
         /// Updates by a thread between two of its reads of the whole map.
         reads_every: u64,
+    },
+    /// Requests to the rows of one table, some in a transaction.
+    Ycsb {
+        /// The mix, and the sizes.
+        shape: ycsb::Shape,
+        /// The isolation of multi-version stores.
+        isolation: Isolation,
+    },
+    /// Transactions of wholesale suppliers, who have warehouses.
+    Tpcc {
+        /// The mix, and the sizes.
+        shape: tpcc::Shape,
+        /// The isolation of multi-version stores.
+        isolation: Isolation,
     },
 }
 
@@ -128,6 +144,8 @@ impl Bench {
             Self::Transfer { .. } => "stm-transfer",
             Self::Read { .. } => "stm-read",
             Self::Rmap { .. } => "oplog-rmap",
+            Self::Ycsb { .. } => "ycsb",
+            Self::Tpcc { .. } => "tpcc",
         }
     }
 
@@ -154,7 +172,25 @@ impl Bench {
                 "--vars {variables} --reads {reads}: where there are updates, variables are \
                  read in pairs; both must be even"
             )),
+            Self::Ycsb {
+                shape: ycsb::Shape { requests, rows, .. },
+                ..
+            } if requests as u64 > rows => Err(format!(
+                "--requests {requests} is more than --rows {rows}, and the rows of a transaction \
+                 differ; give fewer requests or more rows"
+            )),
             _ => Ok(()),
+        }
+    }
+
+    /// An estimate of the bytes that a contender takes when it begins, for workloads that take
+    /// many.
+    pub fn bytes(self) -> u64 {
+        match self {
+            // A row, and the version and the record around it.
+            Self::Ycsb { shape, .. } => shape.rows * 1_200,
+            Self::Tpcc { shape, .. } => shape.bytes(),
+            _ => 0,
         }
     }
 }
@@ -207,7 +243,29 @@ impl WorkloadInfo for Spec {
                 reads_every: Some(reads_every),
                 ..Extra::from([("pages", pages.into())])
             },
+            Bench::Ycsb { shape, isolation } => Extra {
+                mix: Some(shape.mix.to_string()),
+                rows: Some(shape.rows),
+                requests: number(shape.requests),
+                theta: Some(shape.theta),
+                ..Extra::from([("isolation", isolation_name(isolation).into())])
+            },
+            Bench::Tpcc { shape, isolation } => Extra {
+                mix: Some(shape.mix.to_string()),
+                warehouses: Some(shape.warehouses.into()),
+                shrink: Some(shape.shrink.into()).filter(|&by| by > 1),
+                ..Extra::from([("isolation", isolation_name(isolation).into())])
+            },
         }
+    }
+}
+
+/// The name of an isolation on the command line and in results.
+pub fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Snapshot => "snapshot",
+        Isolation::Serializable => "serializable",
+        Isolation::StrictlySerializable => "strict",
     }
 }
 

@@ -1,5 +1,6 @@
 //! The figures of the slides on Ordo: offsets between clocks (O1), time stamps (O11),
-//! read-log-update (O5), the size of the boundary (O10), and logs merged at read (O8).
+//! read-log-update (O5), the size of the boundary (O10), databases (O7), and logs merged at read
+//! (O8).
 //!
 //! The slides' machines have 32 to 256 cores. Each core's own clock wins if a shared clock is
 //! contended, which two threads hardly do; here the slope from one thread to the most shows it.
@@ -7,6 +8,7 @@
 //! figure has no contenders and no lines.
 
 pub(super) mod boundary;
+pub(super) mod database;
 pub(super) mod offsets;
 pub(super) mod oplog;
 pub(super) mod rlu;

@@ -70,7 +70,7 @@ impl SetupLimit {
     ///
     /// # Errors
     /// A clause that says why it must end.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         // Relaxed: the flag carries no data.
         if self.interrupted.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());

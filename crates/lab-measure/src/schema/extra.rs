@@ -54,6 +54,8 @@ extra! {
     flavour: String,
     /// The line of a figure to which the run belongs.
     line: String,
+    /// The mix of a database's transactions, or of their requests.
+    mix: String,
     /// Whether the boundary was too small, so that comparisons which the clock calls certain may be
     /// wrong.
     no_longer_correct: bool,
@@ -63,18 +65,28 @@ extra! {
     reads: u64,
     /// Updates by a thread between two of its reads of the whole structure.
     reads_every: u64,
+    /// Number of requests in a transaction.
+    requests: u64,
+    /// Number of rows.
+    rows: u64,
     /// Rounds that an operation computes on its server.
     server_work: u32,
     /// Whether a woken fibre takes over the array of the fibre that woke it.
     share: bool,
+    /// The number by which a database's specified size was divided.
+    shrink: u64,
     /// Keys of a list, number of fibres as the user wrote it, or width and height of a picture.
     size: Size,
+    /// The skew θ of Zipf's law, by which rows are chosen.
+    theta: f64,
     /// Side of a picture's tile, in pixels.
     tile: u64,
     /// Percentage of the operations that update; in the course, their number.
     updates: u64,
     /// Number of transactional variables.
     variables: u64,
+    /// Number of warehouses.
+    warehouses: u64,
     /// The position of the run on a figure's x axis.
     x: f64,
 }

@@ -50,14 +50,15 @@
 //!
 //! # Runs of the ordered workloads
 //! The workloads of `ordered` of `corelay-lab-bench`, in which a clock orders the operations:
-//! `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read`, `oplog-rmap`. `vars` is 0; a
-//! point's parameters are in `params`:
+//! `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read`, `oplog-rmap`, `ycsb`, `tpcc`.
+//! `vars` is 0; a point's parameters are in `params`:
 //!
 //! ```text
 //!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
+//!             mix?, rows?, requests?, theta?, warehouses?, shrink?, isolation?,
 //!             boundary_ns?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
-//! ConflictCounts { aborts: { lock, validation, uncertain, unknown }, uncertain }
+//! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain }
 //! ```
 //!
 //! `updates` is in percent. Methods on a clock with a boundary have `boundary_ns`, the boundary as
@@ -418,6 +419,10 @@ pub struct Aborts {
     pub lock: u64,
     /// Aborts because a value that was read had changed.
     pub validation: u64,
+    /// Aborts because another transaction had written a newer version of a row.
+    pub version: u64,
+    /// Aborts because a row had been inserted where none was found.
+    pub phantom: u64,
     /// Aborts because the clock could not say whether a value had changed.
     pub uncertain: u64,
     /// Aborts by methods that do not report the reason.
@@ -427,7 +432,8 @@ pub struct Aborts {
 impl Aborts {
     /// The number of aborts for all reasons.
     pub fn all(self) -> u64 {
-        self.lock + self.validation + self.uncertain + self.unknown
+        let known = self.lock + self.validation + self.version + self.phantom;
+        known + self.uncertain + self.unknown
     }
 }
 
@@ -435,6 +441,8 @@ impl std::ops::AddAssign for ConflictCounts {
     fn add_assign(&mut self, more: Self) {
         self.aborts.lock += more.aborts.lock;
         self.aborts.validation += more.aborts.validation;
+        self.aborts.version += more.aborts.version;
+        self.aborts.phantom += more.aborts.phantom;
         self.aborts.uncertain += more.aborts.uncertain;
         self.aborts.unknown += more.aborts.unknown;
         self.uncertain += more.uncertain;
@@ -450,6 +458,8 @@ impl std::ops::Sub for ConflictCounts {
             aborts: Aborts {
                 lock: self.aborts.lock - earlier.aborts.lock,
                 validation: self.aborts.validation - earlier.aborts.validation,
+                version: self.aborts.version - earlier.aborts.version,
+                phantom: self.aborts.phantom - earlier.aborts.phantom,
                 uncertain: self.aborts.uncertain - earlier.aborts.uncertain,
                 unknown: self.aborts.unknown - earlier.aborts.unknown,
             },

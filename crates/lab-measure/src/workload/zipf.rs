@@ -54,7 +54,7 @@ impl Zipf {
     ///
     /// # Panics
     /// `n` is 0, or `theta` is negative or not finite.
-    pub(crate) fn new(n: u64, theta: f64) -> Self {
+    pub fn new(n: u64, theta: f64) -> Self {
         assert!(n > 0, "a Zipf distribution has at least one rank");
         assert!(
             theta >= 0.0 && theta.is_finite(),
@@ -85,7 +85,7 @@ impl Zipf {
 
     /// Draws the next rank, from 0.
     #[inline]
-    pub(crate) fn sample(&self, rng: &mut impl Rng) -> u64 {
+    pub fn sample(&self, rng: &mut impl Rng) -> u64 {
         loop {
             // The product's high half is a uniform column, its low half a uniform fraction.
             let product = u128::from(rng.next_u64()) * self.cells.len() as u128;

@@ -27,8 +27,8 @@ pub fn of(results: &Results) -> String {
     footnotes(&mut text, results);
     let _ = writeln!(
         text,
-        "Medians and quartiles. Aborts, by locks, validation, uncertainty and unknown \
-         reasons, and\ncomparisons that the clock left open: per 1,000 operations."
+        "Medians and quartiles. Aborts by reason (a lock, a value that was read, a newer version, a \
+         row\ninserted where none was seen, the clock, unknown), and comparisons that the clock left\nopen: per 1,000 operations."
     );
     if let Some(rtt) = results.machine.rtt_min_ns {
         let _ = writeln!(
@@ -93,6 +93,8 @@ fn aborts(counts: ConflictCounts, per_thousand: impl Fn(u64) -> String) -> Strin
     let reasons = [
         ("lock", aborts.lock),
         ("validation", aborts.validation),
+        ("version", aborts.version),
+        ("phantom", aborts.phantom),
         ("uncertain", aborts.uncertain),
         ("unknown", aborts.unknown),
     ];
@@ -110,6 +112,14 @@ fn aborts(counts: ConflictCounts, per_thousand: impl Fn(u64) -> String) -> Strin
 fn form(run: &Run) -> String {
     let extra = &run.params.extra;
     let mut form = Vec::new();
+    let grouped = crate::plot::grouped;
+    form.extend(extra.mix.clone());
+    if let (Some(requests), Some(rows)) = (extra.requests, extra.rows) {
+        form.push(format!("{requests} of {} rows", grouped(rows)));
+    }
+    form.extend(extra.theta.map(|theta| format!("θ {theta}")));
+    form.extend(extra.warehouses.map(|n| format!("{n} warehouses")));
+    form.extend(extra.shrink.map(|n| format!("1/{n}")));
     form.extend(extra.buckets.map(|n| format!("{n} ×")));
     if let Some(Size::Keys(n)) = extra.size {
         form.push(format!("{n} keys"));
@@ -118,7 +128,7 @@ fn form(run: &Run) -> String {
     form.extend(extra.reads.map(|n| format!("{n} read")));
     form.extend(extra.updates.map(|n| format!("{n} % updates")));
     let reads_every = extra.reads_every;
-    form.extend(reads_every.map(|n| format!("a read per {}", crate::plot::grouped(n))));
+    form.extend(reads_every.map(|n| format!("a read per {}", grouped(n))));
     form.join(" ")
 }
 

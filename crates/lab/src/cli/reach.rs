@@ -2,6 +2,7 @@
 
 mod course;
 mod fibre;
+mod store;
 mod structures;
 mod txn;
 
@@ -58,6 +59,8 @@ enum Area {
     Fibre,
     /// Structures ordered by a clock: time stamps, read-log-update, transactional memory, logs merged at read
     Txn,
+    /// The transactional store: absolute figures of YCSB and TPC-C, near mode only, and aborts, against a C++ engine's
+    Store,
     /// The scalability course: the ladder's last rungs against its first, the pool against the system's allocator
     Course,
     /// Locks: `adaptive` against the best one for 1 to 64 threads; structures: behind a trustee, and those of other crates
@@ -72,6 +75,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Literature => reach::Area::literature(),
         Area::Fibre => return fibre::run(&args, &host),
         Area::Txn => return txn::run(&args, &host),
+        Area::Store => return store::run(&args, &host),
         Area::Course => return course::run(&args, &host),
         Area::Structures => return structures::run(&args, &host),
     };
@@ -93,7 +97,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => print_idle()?,
         Area::Flat => false,
         Area::Literature => print_tracer()?,
-        Area::Fibre | Area::Txn | Area::Course | Area::Structures => unreachable!("returned above"),
+        Area::Fibre | Area::Txn | Area::Store | Area::Course | Area::Structures => {
+            unreachable!("returned above")
+        }
     };
     print_throughput(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {

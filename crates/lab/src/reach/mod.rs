@@ -10,6 +10,7 @@ pub(crate) mod fibre;
 mod flat;
 mod literature;
 pub(crate) mod locks;
+pub(crate) mod store;
 pub(crate) mod structures;
 pub(crate) mod txn;
 

@@ -60,7 +60,7 @@ const fn read(updates: u32) -> Bench {
 }
 
 /// Makes a target with the same bound in both modes.
-const fn target(what: &'static str, top: Term, bottom: Term, bound: Bound) -> Target {
+pub(super) const fn target(what: &'static str, top: Term, bottom: Term, bound: Bound) -> Target {
     Target {
         what,
         top,
@@ -217,7 +217,7 @@ pub(crate) fn points() -> Result<Vec<Point>, String> {
 }
 
 impl Point {
-    fn of(
+    pub(super) fn of(
         bench: Bench,
         threads: usize,
         methods: &[&str],
@@ -253,6 +253,16 @@ impl Point {
             Bench::Read { reads, updates, .. } => format!(" of {reads}, {updates} % updates"),
             Bench::Rmap { reads_every, .. } => format!(", a read per {reads_every}"),
             Bench::Timestamp => String::new(),
+            Bench::Ycsb { shape, .. } => {
+                format!(
+                    " {}, {} of {} rows, θ {}",
+                    shape.mix, shape.requests, shape.rows, shape.theta
+                )
+            }
+            Bench::Tpcc { shape, .. } => {
+                let plural = if shape.warehouses == 1 { "" } else { "s" };
+                format!(" {}, {} warehouse{plural}", shape.mix, shape.warehouses)
+            }
         };
         let plural = if self.threads == 1 { "" } else { "s" };
         format!("{name}{form}, {} thread{plural}", self.threads)

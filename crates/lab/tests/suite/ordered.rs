@@ -75,6 +75,33 @@ fn every_workload_is_measured_and_says_its_parameters() {
 }
 
 #[test]
+fn databases_are_measured_and_checked_with_every_mix() {
+    let runs = bench("ycsb --threads 2 --rows 512 --requests 4 --mix a,B,C,E,F --theta 0.5");
+    let params = |run: &Run, key: &str| serde_json::to_value(&run.params).unwrap()[key].clone();
+    let mixes: Vec<_> = runs
+        .iter()
+        .step_by(8)
+        .map(|run| params(run, "mix"))
+        .collect();
+    assert_eq!(mixes, ["A", "B", "C", "E", "F"]);
+    assert!(
+        runs.iter()
+            .all(|run| run.method != "dashmap" && number(run, "rows") == 512)
+    );
+    let singles = bench("ycsb --threads 2 --rows 64 --requests 1 --method dashmap,silo");
+    assert_eq!(methods(&singles), ["dashmap", "silo"]);
+    for level in ["snapshot", "serializable", "strict"] {
+        let line = format!(
+            "tpcc --threads 2 --shrink 100 --method mvcc-logical,mvcc-ordo --isolation {level}"
+        );
+        let runs = bench(&line);
+        assert!(runs.iter().all(|run| params(run, "isolation") == level));
+    }
+    let runs = bench("tpcc --threads 3 --shrink 100 --warehouses 2 --mix payment-neworder");
+    assert!(runs.iter().all(|run| number(run, "warehouses") == 2));
+}
+
+#[test]
 fn two_accounts_make_transactions_meet_and_the_aborts_are_told() {
     let runs = bench("stm-transfer --threads 4 --vars 2 --method fast-stm,tl2-logical");
     let aborts = |run: &Run| {
@@ -145,5 +172,26 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--boundary-scale", "cas"],
     );
     refused("timestamp --secs 0", &["--secs"]);
+    refused("ycsb --rows 0", &["--rows"]);
+    refused("ycsb --rows 8", &["--requests 16", "--rows 8"]);
+    refused("ycsb --requests 0", &["--requests"]);
+    refused("ycsb --theta 1", &["--theta", "below 1"]);
+    refused("ycsb --theta -0.1", &["--theta", "below 1"]);
+    refused("ycsb --mix A,D", &["--mix", "`D`", "A, B, C, E, F"]);
+    refused("ycsb --method all", &["dashmap", "--requests 1"]);
+    refused(
+        "ycsb --method dashmap --requests 1 --mix E",
+        &["dashmap", "--mix E"],
+    );
+    refused("ycsb --isolation chaos", &["--isolation", "`chaos`"]);
+    refused(
+        "ycsb --method silo --isolation strict",
+        &["--isolation strict", "mvcc"],
+    );
+    refused("ycsb --rows 1073741824", &["--rows", "GiB"]);
+    refused("tpcc --warehouses 0", &["--warehouses"]);
+    refused("tpcc --warehouses 65535", &["--warehouses", "GiB"]);
+    refused("tpcc --mix half", &["--mix", "`half`"]);
+    refused("tpcc --shrink 101", &["--shrink"]);
     refused("rlu", &["rlu-list", "oplog-rmap"]);
 }

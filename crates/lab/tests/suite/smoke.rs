@@ -22,6 +22,9 @@ const SHORT: &[(&str, &str)] = &[
     ("--tile", "4"),
     ("--buckets", "8"),
     ("--pages", "64"),
+    ("--rows", "256"),
+    ("--requests", "1"),
+    ("--shrink", "100"),
     ("--boundary-scale", "1/8,1"),
 ];
 
@@ -46,7 +49,14 @@ const MODE: &[&str] = &["median_mops", "n"];
 const LOAD: &[&str] = &["offered", "achieved", "generator", "limit", "late", "cpus"];
 const PERCENTILES: &[&str] = &["p50", "p99", "p999", "max"];
 const COUNTS: &[&str] = &["aborts", "uncertain"];
-const ABORTS: &[&str] = &["lock", "validation", "uncertain", "unknown"];
+const ABORTS: &[&str] = &[
+    "lock",
+    "validation",
+    "version",
+    "phantom",
+    "uncertain",
+    "unknown",
+];
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
@@ -193,8 +203,7 @@ fn complaints_about_samples(run: &Value, name: &str) -> Vec<String> {
 /// fibres may have been stopped at their time limit.
 fn has_kept(run: &Value) -> bool {
     let is_seen = |sample: &Value| {
-        let must_do_something = run.get("load").is_none() && is_complete(sample);
-        must_do_something || sample["mops"] != 0.0
+        is_complete(sample) && (run.get("load").is_none() || sample["mops"] != 0.0)
     };
     let mut samples = list(&run["samples"]).iter();
     samples.any(|sample| sample["mode"] != "discarded" && is_seen(sample))
@@ -385,4 +394,14 @@ fn bad_results_are_found() {
         r["runs"][0]["load"]["limit"] = json!("none");
     };
     finds(&good, borne, "said to be borne");
+}
+
+#[test]
+fn a_sample_that_was_stopped_needs_no_figure() {
+    let run = json!({
+        "correct": true, "median_mops": 0.0, "harmonic_mean_mops": 0.0, "by_mode": {},
+        "samples": [{"mops": 0.0, "mode": "near", "rtt_ns": 1, "per_thread": [], "cpu_s": 1,
+            "fibres": {"completed": false}}],
+    });
+    assert_eq!(complaints_about_samples(&run, "may"), [""; 0]);
 }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `mutex` | `shared` | in the one lock of all accounts |
 //! | `trust` | `shared` | on the trustee that has all accounts |
+//! | `mutex-map` | `map` | in the one lock of a hash map of all accounts |
 //! | `mutex-ordered` | `ordered_locks` | in the locks of its accounts, taken in order |
 //! | `tl2-logical`, `tl2-ordo` | `tl2` | by corelay |
 //! | `stm`, `fast-stm` | `stm` | by the crate of that name |
@@ -14,6 +15,7 @@
 //! transfers, these are between the two accounts of a pair (2k, 2k + 1), and the others read whole
 //! pairs, so that their sum is known, too. Each sum is checked.
 
+mod map;
 mod ordered_locks;
 mod shared;
 mod stm;
@@ -33,6 +35,8 @@ use std::ops::Range;
 
 pub(super) const MUTEX: Build = |spec, point, _| contender(spec, point, shared::locked);
 pub(super) const TRUST: Build = |spec, point, _| contender(spec, point, shared::delegated);
+pub(super) const MUTEX_MAP: Build =
+    |spec, point, _| contender(spec, point, |_, n| Ok(map::Bank::new(n)));
 pub(super) const MUTEX_ORDERED: Build =
     |spec, point, _| contender(spec, point, |_, n| Ok(ordered_locks::Bank::new(n)));
 pub(super) const STM: Build = |spec, point, _| {

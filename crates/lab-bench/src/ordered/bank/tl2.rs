@@ -41,7 +41,7 @@ impl<C: Clock + 'static> Accounts for Bank<C> {
                 lock: stats.locked + stats.yielded,
                 validation: stats.validation + stats.version,
                 uncertain: stats.uncertain,
-                unknown: 0,
+                ..Aborts::default()
             },
             uncertain: stats.uncertain_comparisons(),
         }

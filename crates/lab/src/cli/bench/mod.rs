@@ -1,6 +1,7 @@
 //! `corelay bench`: measures one workload, with a flag for each parameter.
 
 pub(crate) mod common;
+mod database;
 mod fibres;
 mod latency;
 mod ordered;
@@ -114,6 +115,8 @@ workloads! {
     StmTransfer(ordered::StmTransfer) => ordered::stm_transfer, ordered::listed(ordered::TRANSFER);
     StmRead(ordered::StmRead) => ordered::stm_read, ordered::listed(ordered::TRANSFER);
     OplogRmap(ordered::OplogRmap) => ordered::oplog_rmap, ordered::listed(ordered::RMAP);
+    Ycsb(database::Ycsb) => database::ycsb, database::listed(database::YCSB);
+    Tpcc(database::Tpcc) => database::tpcc, database::listed(database::TPCC);
 }
 
 /// Returns the names of the workloads on the command line.

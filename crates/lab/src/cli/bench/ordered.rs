@@ -8,6 +8,7 @@ use corelay_lab_bench::ordered::method::{self, Entry, methods};
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
 use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::Timing;
 use corelay_lab_measure::schema::Run;
@@ -25,9 +26,9 @@ const MAX_KEYS: u64 = 1 << 14;
 /// The most lists, variables, pages or keys in all. A larger number is a typing error.
 const MAX_OBJECTS: u64 = 1 << 20;
 
-/// The flags that all six benchmarks share.
+/// The flags that all of these benchmarks share, with those of `database`.
 #[derive(Debug, clap::Args)]
-struct Common {
+pub(super) struct Common {
     /// All threads, the trustee of `trust` included; `cpus` is the number of usable CPUs (at least 2)
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
     threads: List,
@@ -62,7 +63,7 @@ struct Common {
 }
 
 #[derive(Clone, Debug)]
-struct Methods(Vec<Entry>);
+pub(super) struct Methods(pub(super) Vec<Entry>);
 
 #[derive(Clone, Debug)]
 struct Scales(Vec<Scale>);
@@ -208,14 +209,14 @@ pub(super) fn listed(bench: Bench) -> Vec<Listed> {
     methods(bench).iter().map(listed).collect()
 }
 
-fn help(bench: Bench) -> String {
+pub(super) fn help(bench: Bench) -> String {
     format!(
         "Methods to compare: {}; or `all`",
         names(methods(bench).iter().map(|entry| &entry.method))
     )
 }
 
-fn read(bench: Bench, text: &str) -> Result<Methods, String> {
+pub(super) fn read(bench: Bench, text: &str) -> Result<Methods, String> {
     let name_of = |entry: &Entry| entry.name().to_owned();
     list::named(text, methods(bench), name_of, |name| {
         method::entry(bench, name)
@@ -325,13 +326,31 @@ pub(super) fn oplog_rmap(args: &OplogRmap) -> Result<Exit, String> {
     args.common.run(&args.method, &benches)
 }
 
+/// Checks that all contenders fit into memory together.
+fn check_memory(entrants: &[Entrant]) -> Result<(), String> {
+    let bytes = entrants.iter().map(|entrant| entrant.spec.bench.bytes());
+    let bytes = bytes.fold(0, u64::saturating_add);
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    match available_bytes() {
+        Some(available) if bytes > available / 10 * 9 => Err(format!(
+            "{} contenders would take {:.1} GiB together, and {:.1} GiB are available; give smaller \
+             tables (--rows, --warehouses), or fewer mixes, methods or numbers of threads",
+            entrants.len(),
+            gib(bytes),
+            gib(available),
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl Common {
-    fn run(&self, methods: &Methods, benches: &[Bench]) -> Result<Exit, String> {
+    pub(super) fn run(&self, methods: &Methods, benches: &[Bench]) -> Result<Exit, String> {
         let methods = &methods.0;
         benches.iter().try_for_each(|bench| bench.check())?;
         self.check(methods)?;
         let host = Host::look(COMMIT);
         let entrants = self.entrants(&host, methods, benches)?;
+        check_memory(&entrants)?;
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
         let mut opened = Opened::open(&host, &self.pin, most, self.json.as_ref())?;
         let runs = self.measure(&mut opened.rig, entrants)?;

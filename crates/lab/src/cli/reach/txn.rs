@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
 
 /// Samples all points in turn, until both modes have enough blocks or time is up. Returns the runs of
 /// each point.
-fn measure(
+pub(super) fn measure(
     args: &Args,
     host: &Host,
     rig: &mut Rig,
@@ -106,7 +106,7 @@ fn measure(
 }
 
 /// Prints a ratio that has no target.
-fn print_untargeted(what: &str, judgement: &Judgement) -> Result<(), String> {
+pub(super) fn print_untargeted(what: &str, judgement: &Judgement) -> Result<(), String> {
     let mode = match judgement.mode {
         Mode::Near => "near",
         _ => "far",
@@ -119,7 +119,7 @@ fn print_untargeted(what: &str, judgement: &Judgement) -> Result<(), String> {
 }
 
 /// Prints a run's throughput by mode, and its aborts and uncertain comparisons per 1,000 operations.
-fn print_run(run: &Run) -> Result<(), String> {
+pub(super) fn print_run(run: &Run) -> Result<(), String> {
     let figure = |mode| match run.by_mode.get(&mode) {
         Some(s) => format!(
             "{:.2} [{:.2}, {:.2}] n={}",

@@ -1,0 +1,168 @@
+//! The targets of the transactional store (S1–S4): absolute figures against those of a C++ engine,
+//! DBx1000, with the same parameters on the reference machine in the mode near.
+//!
+//! A hash map in a mutex is measured in the same blocks, so that a slower hour is seen as such.
+
+use super::Bound::AtLeast;
+use super::Term::{Best, Fixed};
+use super::txn::{Point, target};
+use corelay_lab_bench::ordered::database::{tpcc, ycsb};
+use corelay_lab_bench::ordered::spec::{Bench, Isolation};
+use corelay_lab_measure::schema::{ConflictCounts, Run};
+
+/// A target on aborts: the share of attempts of a method that were aborted.
+pub(crate) struct Aborts {
+    /// The target's name in the output.
+    pub what: &'static str,
+    /// The methods, of which the one with the fewest counts.
+    pub methods: &'static [&'static str],
+    /// The peer's share.
+    pub most: f64,
+}
+
+const READS: Bench = requests(ycsb::Mix::C, 0.0);
+const UPDATES: Bench = requests(ycsb::Mix::A, 0.9);
+const ORDERS: Bench = Bench::Tpcc {
+    shape: tpcc::Shape {
+        mix: tpcc::Mix::PaymentNewOrder,
+        warehouses: 1,
+        shrink: 1,
+    },
+    isolation: Isolation::Serializable,
+};
+/// The yardstick.
+const TRANSFER: Bench = Bench::Transfer { variables: 1024 };
+
+const fn requests(mix: ycsb::Mix, theta: f64) -> Bench {
+    Bench::Ycsb {
+        shape: ycsb::Shape {
+            mix,
+            rows: 1 << 17,
+            requests: 16,
+            theta,
+        },
+        isolation: Isolation::Serializable,
+    }
+}
+
+const METHODS: &[&str] = &[
+    "mutex",
+    "silo",
+    "tictoc",
+    "occ-logical",
+    "occ-ordo",
+    "mvcc-logical",
+    "mvcc-ordo",
+];
+const SILO: &[&str] = &["silo"];
+const TICTOC: &[&str] = &["tictoc"];
+const OCC: &[&str] = &["occ-logical", "occ-ordo"];
+const MVCC: &[&str] = &["mvcc-logical", "mvcc-ordo"];
+
+/// Returns the points that are measured.
+///
+/// # Errors
+/// If one of the methods is missing.
+pub(crate) fn points() -> Result<Vec<Point>, String> {
+    let of = |bench, least: [(_, _, f64); 4]| {
+        let targets = least
+            .map(|(what, methods, k)| target(what, Best(methods), Fixed(k / 1e3), AtLeast(1.0)));
+        Point::of(bench, 2, METHODS, targets.into())
+    };
+    Ok(vec![
+        Point::of(TRANSFER, 2, &["mutex-map"], vec![])?,
+        of(
+            READS,
+            [
+                ("S1 Silo / 500 k txn/s", SILO, 500.0),
+                ("S2 TicToc / 520 k txn/s", TICTOC, 520.0),
+                ("S3 OCC / 265 k txn/s", OCC, 265.0),
+                ("S4 MVCC / 420 k txn/s", MVCC, 420.0),
+            ],
+        )?,
+        of(
+            UPDATES,
+            [
+                ("S1 Silo / 500 k txn/s", SILO, 500.0),
+                ("S2 TicToc / 720 k txn/s", TICTOC, 720.0),
+                ("S3 OCC / 410 k txn/s", OCC, 410.0),
+                ("S4 MVCC / 275 k txn/s", MVCC, 275.0),
+            ],
+        )?,
+        of(
+            ORDERS,
+            [
+                ("S1 Silo / 540 k txn/s", SILO, 540.0),
+                ("S2 TicToc / 545 k txn/s", TICTOC, 545.0),
+                ("S3 OCC / 325 k txn/s", OCC, 325.0),
+                ("S4 MVCC / 320 k txn/s", MVCC, 320.0),
+            ],
+        )?,
+    ])
+}
+
+/// Returns the targets on aborts of a point.
+pub(crate) fn aborts(point: &Point) -> Vec<Aborts> {
+    let of = |most: [f64; 4]| {
+        let methods = [
+            ("aborts of Silo", SILO),
+            ("aborts of TicToc", TICTOC),
+            ("aborts of OCC", OCC),
+            ("aborts of MVCC", MVCC),
+        ];
+        let pairs = methods.into_iter().zip(most);
+        pairs
+            .map(|((what, methods), most)| Aborts {
+                what,
+                methods,
+                most,
+            })
+            .collect()
+    };
+    match point.spec.bench {
+        READS => of([0.0; 4]),
+        UPDATES => of([0.14, 0.11, 0.20, 0.06]),
+        ORDERS => of([0.25, 0.14, 0.25, 0.01]),
+        _ => Vec::new(),
+    }
+}
+
+impl Aborts {
+    /// Returns the smallest share of aborted attempts among the methods, over all samples.
+    pub(crate) fn share(&self, runs: &[Run]) -> Option<f64> {
+        let of = |run: &Run| {
+            let counts: ConflictCounts = run.samples.iter().filter_map(|s| s.counts).sum();
+            let done: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+            let aborted = counts.aborts.all();
+            (done > 0).then(|| aborted as f64 / (done + aborted) as f64)
+        };
+        let runs = runs.iter();
+        let runs = runs.filter(|run| self.methods.contains(&run.method.as_str()));
+        runs.filter_map(of).min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_names_measured_methods_and_all_four_ids_occur() {
+        let points = points().unwrap();
+        let mut ids = Vec::new();
+        for point in &points {
+            assert_eq!(point.spec.bench.check(), Ok(()));
+            let is_there = |name: &&str| point.methods.iter().any(|m| m.name() == *name);
+            for target in &point.targets {
+                assert!(target.top.methods().iter().all(is_there));
+            }
+            for aborts in aborts(point) {
+                assert!(aborts.methods.iter().all(is_there));
+            }
+            ids.extend(point.targets.iter().map(|target| &target.what[..2]));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids, ["S1", "S2", "S3", "S4"]);
+    }
+}

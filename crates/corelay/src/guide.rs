@@ -37,5 +37,8 @@ struct TestingYourOwnStructure;
 #[doc = include_str!("../../../docs/guide/ordered-by-clocks.md")]
 struct OrderedByClocks;
 
+#[doc = include_str!("../../../docs/guide/transactional-store.md")]
+struct TransactionalStore;
+
 #[doc = include_str!("../../../docs/guide/one-hot-map.md")]
 struct OneHotMap;

@@ -7,7 +7,7 @@
 //! out twice and the update that was lost, in calls that really overlapped, and prints the
 //! few calls that cannot be explained.
 //!
-//! Of stores with transactions on several objects, [`transactions`] checks the isolation level.
+//! [`transactions`] checks the isolation level of stores with transactions on several objects.
 //!
 //! ```
 //! use corelay_history::model::register::{Operation, Output, Register};

@@ -120,7 +120,7 @@ impl<K> Anomalies<K> {
 
 /// Transactions that show that a history violates a level.
 ///
-/// Its `Display` is a picture: the transactions, the reasons for their order, and a line for each
+/// `Display` prints a picture: the transactions, the reasons for their order, and a line for each
 /// thread, time to the right.
 /// ```text
 /// G2-item (write skew)
@@ -187,7 +187,7 @@ impl<K> Anomaly<K> {
         &self.steps
     }
 
-    /// What is wrong, as a sentence. Empty for a cycle, where the [steps](Self::steps) say it.
+    /// A sentence that says what is wrong. Empty for a cycle, where the [steps](Self::steps) say it.
     pub fn what(&self) -> &str {
         &self.what
     }

@@ -31,7 +31,7 @@ pub(super) struct Index<'a, K> {
 /// A transaction.
 pub(super) struct Node<'a, K> {
     pub(super) thread: usize,
-    /// Its number in its thread, from 0.
+    /// The transaction's number in its thread, from 0.
     pub(super) number: usize,
     pub(super) call: &'a Transaction<K>,
     /// Whether it has committed, by its outcome or because one that has committed saw a write of it.

@@ -184,7 +184,8 @@ pub fn usable<K: Eq + Hash + Debug>(history: &History<K>) -> Result<(), Unusable
     Index::new(history).map(drop)
 }
 
-/// What a check went by: a history whose transactions hardly depend on each other shows little.
+/// The evidence of a check: counts of transactions and of their dependencies. A history whose
+/// transactions hardly depend on each other shows little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {

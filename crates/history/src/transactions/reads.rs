@@ -25,7 +25,7 @@ pub(super) struct Reads {
 struct Known<'i> {
     /// The version that it has read, and the writes that it saw.
     read: Option<(u32, &'i [u32])>,
-    /// Its own writes: of a register the last one.
+    /// The transaction's own writes; of a register the last one.
     own: Vec<u32>,
 }
 

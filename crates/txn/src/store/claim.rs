@@ -153,7 +153,7 @@ impl<'s> Claim<'s> {
     #[cold]
     #[inline(never)]
     fn collect_now(&self) {
-        let (epoch, _) = self.pins.advance();
+        let epoch = self.pins.advance();
         let mut ripe = Vec::new();
         self.own(|own| {
             own.limbo.ripen(epoch, &mut ripe);

@@ -19,7 +19,8 @@
 //! transaction has read and writes was as it saw it at one moment, between its fence and its first
 //! check. (`tictoc` orders by its stamps instead: see there.)
 //!
-//! **No deadlock.** Locks are taken in one order; who waits for one gives up after a while anyway.
+//! **No deadlock.** Locks are taken in one order, and a commit that waits for one gives up after a
+//! while anyway.
 //! Records that are entered are locked by their maker before anybody else sees them. Between 1 and 7
 //! no code of users runs but comparisons and hashes of keys, and they may panic: the guard then
 //! gives the commit up. In 7 a panic leaves the record in the index, without a value.
@@ -67,7 +68,6 @@ impl<P: Protocol> Commit<'_, '_, P> {
         let stamp = self.protocol.stamp(self.work, order);
         self.protocol.check_reads(self.work, stamp)?;
         check_absences(self.work, removals)?;
-        self.work.last = self.work.last.max(order);
         self.install(stamp, order);
         Ok(Done { stamp })
     }
@@ -129,7 +129,8 @@ impl<P: Protocol> Commit<'_, '_, P> {
     }
 
     /// The commit's number: larger than those of the versions that it replaces, and of removals in
-    /// the tables that it inserts into.
+    /// the tables that it inserts into. So it grows from one commit of a key to the next, also if the
+    /// key was removed between them.
     #[inline]
     fn order(&self) -> u64 {
         let before = |write: &Write| {
@@ -141,7 +142,7 @@ impl<P: Protocol> Commit<'_, '_, P> {
             }
         };
         let orders = self.work.writes.iter().map(before);
-        orders.fold(self.work.last, u64::max) + 1
+        orders.fold(0, u64::max) + 1
     }
 
     #[inline]

@@ -27,7 +27,7 @@ impl fmt::Display for Abort {
             Reason::Explicit => "the transaction was given up by its own code",
             Reason::Refused => {
                 "the transaction was given up because it slept while the memory of old versions \
-                 reached its limit; read less at a time, or raise `Builder::old_versions`"
+                 reached its limit; read less at a time, or raise `Store::with_old_versions`"
             }
             _ => "another transaction was in the way; this one is run again",
         })

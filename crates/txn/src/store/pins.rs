@@ -72,14 +72,14 @@ pub(crate) struct Slot {
     pub(super) asleep: AtomicU64,
     /// The number of the attempt that was in the way when memory was short.
     pub(super) suspected: AtomicU64,
-    /// Commits of this slot's transactions.
+    /// The number of commits of this slot's transactions.
     pub(super) commits: AtomicU64,
     /// The oldest time at which the running transaction may read.
     pub(super) since: AtomicU64,
     /// Bytes of versions that transactions of this slot have replaced, less those that they have
     /// freed.
     pub(super) retained: AtomicU64,
-    /// What only the owner of the slot touches.
+    /// The part that only the owner of the slot touches.
     pub(super) own: UnsafeCell<Own>,
 }
 
@@ -221,7 +221,8 @@ impl Pins {
                 drop(unsafe { Box::from_raw(slots) });
             }
         }
-        // Release, Acquire: who reads the new number finds the block.
+        // AcqRel: a thread that reads the new number finds the block, and so does this one if another
+        // thread was faster.
         let grown = self
             .used
             .compare_exchange(used, used + 1, Ordering::AcqRel, Ordering::Acquire);
@@ -233,15 +234,14 @@ impl Pins {
         (0..self.used.load(Ordering::Acquire)).map(|number| self.slot(number))
     }
 
-    /// Advances the epoch if every pinned slot has seen the present one. Returns the epoch, and
-    /// whether all slots had seen it.
-    pub(super) fn advance(&self) -> (u64, bool) {
+    /// Advances the epoch if every pinned slot has seen the present one. Returns the epoch.
+    pub(super) fn advance(&self) -> u64 {
         // Relaxed: the fence orders it.
         let epoch = self.epoch.load(Ordering::Relaxed);
-        // SeqCst: pairs with the fences of `Claim::pin` and `Claim::retire_epoch`.
+        // SeqCst: pairs with the fences of `Claim::pin` and `Claim::unpin`.
         fence(Ordering::SeqCst);
         if self.slots().any(|slot| slot.holds(epoch)) {
-            return (epoch, false);
+            return epoch;
         }
         // Acquire: what transactions did that were pinned in older epochs happened before.
         fence(Ordering::Acquire);
@@ -250,7 +250,7 @@ impl Pins {
         let advanced =
             self.epoch
                 .compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Acquire);
-        (advanced.map_or_else(|now| now, |_| epoch + 1), true)
+        advanced.map_or_else(|now| now, |_| epoch + 1)
     }
 
     /// Refuses every transaction that sleeps between two operations, keeps old memory from being
@@ -300,7 +300,7 @@ impl Pins {
         // pinned draws its time after `latest` was.
         fence(Ordering::SeqCst);
         let times = self.slots().map(|slot| {
-            // Acquire: pairs with the Release in `Claim::read_since` and `leave`.
+            // Acquire: pairs with the Release in `Claim::read_since` and `unpin`.
             let since = slot.since.load(Ordering::Acquire);
             if since < latest && slot.is_asleep() {
                 NO_TIME

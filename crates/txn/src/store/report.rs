@@ -1,9 +1,9 @@
-//! What a store says of itself.
+//! Reports: the counts of a store, and its memory.
 
 use super::stats::{Counts, Reason};
 use std::fmt;
 
-/// What a [`Store`](super::Store) has done since it was made, and what memory it takes.
+/// The counts of a [`Store`](super::Store) since it was made, and the memory that it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -15,6 +15,9 @@ pub struct Report {
     pub aborts: Aborts,
     /// Sleeping transactions that were refused because the memory of old versions was at its limit.
     pub refused: u64,
+    /// Comparisons of times that the clock left open. [`Occ`](super::Occ) then draws a new time;
+    /// other protocols make none.
+    pub uncertain: u64,
     /// The tables.
     pub tables: Vec<TableReport>,
     /// Bytes of versions and other memory that were replaced and cannot be freed yet. Each thread
@@ -25,7 +28,7 @@ pub struct Report {
     pub memory: u64,
 }
 
-/// What was given up because of one table.
+/// The attempts that were given up because of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableReport {
@@ -68,8 +71,8 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "  old versions {} bytes, memory {} bytes, {} sleepers refused",
-            self.old_versions, self.memory, self.refused
+            "  old versions {} bytes, memory {} bytes, {} sleepers refused, {} uncertain",
+            self.old_versions, self.memory, self.refused, self.uncertain
         )
     }
 }

@@ -36,7 +36,21 @@ const ATTEMPTS: u32 = if MODEL { 2 } else { 64 };
 /// The memory of old versions at which sleeping transactions are refused, in bytes.
 const OLD_VERSIONS: u64 = 256 << 20;
 
-/// A transactional in-memory store.
+/// A transactional store in memory: tables, and transactions over them.
+///
+/// ```
+/// use corelay_clock::Logical;
+/// use corelay_txn::store::{Mvcc, Store};
+///
+/// let store = Store::new(Mvcc::new(Logical::new()));
+/// let stock = store.table::<String, u32>("stock")?;
+/// store.transact(|tx| tx.put(&stock, "apples".to_owned(), 3))?;
+/// assert_eq!(store.read_only(|tx| tx.get(&stock, "apples"))?, Some(3));
+/// assert_eq!(store.report().commits, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The [module's page](crate::store) has the guarantees.
 pub struct Store<P: Protocol = Silo> {
     protocol: P,
     id: u64,
@@ -45,6 +59,7 @@ pub struct Store<P: Protocol = Silo> {
     pub(super) sleepers: Sleepers,
     counts: CachePadded<Counts>,
     refused: AtomicU64,
+    uncertain: AtomicU64,
     tables: Mutex<Vec<Entry>>,
     attempts: u32,
     /// Bytes of old versions and other retired memory at which sleeping transactions are refused.
@@ -75,6 +90,7 @@ impl<P: Protocol> Store<P> {
             sleepers: Sleepers::new(),
             counts: CachePadded::default(),
             refused: AtomicU64::new(0),
+            uncertain: AtomicU64::new(0),
             tables: Mutex::default(),
             attempts: ATTEMPTS,
             old_versions: OLD_VERSIONS,
@@ -112,7 +128,7 @@ impl<P: Protocol> Store<P> {
     }
 
     /// Makes a table as [`table`](Self::table) does, for about `rows` rows and with a hasher of your
-    /// choice.
+    /// choice. It grows beyond `rows`.
     ///
     /// # Errors
     /// If there is a table of this name.
@@ -130,7 +146,7 @@ impl<P: Protocol> Store<P> {
         self.add(name, Hashed::new(rows, hasher))
     }
 
-    /// Makes a table whose rows are kept in the order of their keys.
+    /// Makes a table whose rows are kept in the order of their keys: see [`Tx::range`].
     ///
     /// # Errors
     /// If there is a table of this name.
@@ -201,7 +217,7 @@ impl<P: Protocol> Store<P> {
         })
     }
 
-    /// What the store has done, and what memory it takes.
+    /// Counts commits and aborts since the store was made, and the memory that old versions take.
     pub fn report(&self) -> Report {
         let tables = self
             .tables
@@ -220,6 +236,8 @@ impl<P: Protocol> Store<P> {
             aborts: Aborts::of(&self.counts),
             // Relaxed: a count.
             refused: self.refused.load(Ordering::Relaxed),
+            // Relaxed: a count.
+            uncertain: self.uncertain.load(Ordering::Relaxed),
             tables: tables.iter().map(of_table).collect(),
             old_versions: self.pins.retained(),
             memory: self.pins.slabs().bytes() as u64,
@@ -242,7 +260,30 @@ impl<P: Protocol> Store<P> {
         self.counts.get(reason)
     }
 
-    /// Runs `f` as a transaction.
+    /// Runs `f` as a transaction: all that it writes happens at one moment, or nothing of it. If
+    /// another transaction is in the way, `f` is run again; its other effects are not undone.
+    ///
+    /// ```
+    /// use corelay_txn::store::{Silo, Store};
+    ///
+    /// let store = Store::new(Silo);
+    /// let hits = store.table::<u64, u64>("hits")?;
+    /// std::thread::scope(|s| {
+    ///     for _ in 0..2 {
+    ///         s.spawn(|| for page in 0..100 {
+    ///             let count = |tx: &mut corelay_txn::store::Tx<'_, Silo>| {
+    ///                 if !tx.update(&hits, &page, |n| *n += 1)? {
+    ///                     tx.insert(&hits, page, 1)?;
+    ///                 }
+    ///                 Ok(())
+    ///             };
+    ///             store.transact(count).unwrap();
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(store.transact(|tx| tx.get(&hits, &7))?, Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If `f` gives the transaction up, or it was [refused](Reason::Refused).
@@ -253,6 +294,27 @@ impl<P: Protocol> Store<P> {
     }
 
     /// Runs `f` as a transaction, with errors of its own.
+    ///
+    /// ```
+    /// use corelay_txn::store::{Abort, Silo, Store};
+    ///
+    /// #[derive(Debug, PartialEq)]
+    /// enum Refusal { Empty, Abort(Abort) }
+    ///
+    /// impl From<Abort> for Refusal {
+    ///     fn from(abort: Abort) -> Self { Self::Abort(abort) }
+    /// }
+    ///
+    /// let store = Store::new(Silo);
+    /// let stock = store.table::<u32, u32>("stock")?;
+    /// store.transact(|tx| tx.put(&stock, 1, 0))?;
+    /// let sold = store.try_transact(|tx| match tx.get(&stock, &1)? {
+    ///     None | Some(0) => Err(Refusal::Empty),
+    ///     Some(left) => Ok(tx.put(&stock, 1, left - 1)?),
+    /// });
+    /// assert_eq!(sold, Err(Refusal::Empty));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// That of `f`: then the transaction is given up.
@@ -269,6 +331,9 @@ impl<P: Protocol> Store<P> {
     ///
     /// # Errors
     /// As [`transact`](Self::transact).
+    ///
+    /// # Panics
+    /// If `f` writes.
     #[inline]
     #[track_caller]
     pub fn read_only<R>(&self, f: impl FnMut(&mut Tx<'_, P>) -> tx::Result<R>) -> tx::Result<R> {
@@ -441,6 +506,11 @@ impl<'s, P: Protocol> Tx<'s, P> {
     #[inline]
     fn finish(&mut self) {
         commit::give_up::<P>(&self.claim, &mut self.work);
+        if self.work.uncertain > 0 {
+            let open = std::mem::take(&mut self.work.uncertain);
+            // Relaxed: a count.
+            self.store.uncertain.fetch_add(open, Ordering::Relaxed);
+        }
         self.work.clear();
         self.doom = None;
         if std::mem::take(&mut self.is_pinned) {

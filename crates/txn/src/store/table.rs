@@ -85,7 +85,7 @@ impl Meta {
     }
 }
 
-/// What a commit does with a record, by the types of its table.
+/// The operations of a commit on a record, by the types of its table.
 #[derive(Debug)]
 pub(crate) struct Ops {
     /// Puts a record into the index of the table. False if there is one of the same key.

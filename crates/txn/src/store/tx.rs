@@ -18,7 +18,7 @@ pub type Result<T, E = Abort> = std::result::Result<T, E>;
 
 /// A running transaction of a [`Store`].
 ///
-/// What it writes, others see when it commits; it sees its own writes at once.
+/// Other transactions see its writes when it commits; the transaction itself sees them at once.
 ///
 /// Each of its operations fails if another transaction is in the way. Pass the error on by `?`: the
 /// attempt is then undone, and the closure run again.
@@ -36,7 +36,7 @@ pub struct Tx<'s, P: Protocol> {
     pub(super) attempts: u32,
 }
 
-/// Where a key is, for one transaction.
+/// The place of a key, for one transaction.
 enum Place {
     /// In a record of the table's index, which this transaction does not write.
     Found(*const Head),
@@ -45,9 +45,9 @@ enum Place {
     Nowhere(Gap),
 }
 
-/// What a transaction sees of a key.
+/// The version of a key that a transaction sees.
 enum Seen {
-    /// Its own write, by number.
+    /// The number of the transaction's own write.
     Own(usize),
     /// A committed version of a record; null if there is none yet.
     Committed(*const Head, *mut Version),
@@ -470,7 +470,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
 }
 
 impl<P: Protocol> Operation<'_, '_, P> {
-    /// Where the key is.
+    /// Looks the key up, in the index and among the transaction's own inserts.
     #[inline(always)]
     fn locate<Q, K, V, I>(&self, table: &Inner<K, V, I>, key: &Q) -> Place
     where
@@ -489,7 +489,7 @@ impl<P: Protocol> Operation<'_, '_, P> {
         }
     }
 
-    /// What the transaction sees of a key. Notes that it has looked.
+    /// Finds the version of a key that the transaction sees. Notes that it has looked.
     #[inline(always)]
     fn see<Q, K, V, I>(&mut self, table: &Inner<K, V, I>, key: &Q) -> Result<Seen>
     where

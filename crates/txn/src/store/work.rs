@@ -1,4 +1,4 @@
-//! What a transaction has read and is going to write.
+//! The read set, the write set and the absences of a transaction.
 
 use super::index::Gap;
 use super::record::{Head, Version, Word};
@@ -61,8 +61,8 @@ pub(crate) struct Work {
     pub(crate) horizon: u64,
     /// The largest stamp of a removal in the tables of the absences, when they were looked for.
     pub(crate) floor: u64,
-    /// The order of the last commit of this slot.
-    pub(crate) last: u64,
+    /// Comparisons with the transaction's time that the clock left open.
+    pub(crate) uncertain: u64,
 }
 
 // SAFETY: the pointers are only followed by the transaction that owns the slot, while it is pinned;

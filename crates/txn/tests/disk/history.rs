@@ -126,7 +126,7 @@ pub(crate) fn state_after(commits: u64) -> State {
     state
 }
 
-/// What opening has found, without the tables.
+/// The report of an opening, without the tables.
 pub(crate) type Report = Recovered;
 
 pub(crate) fn state_of(mut recovered: Recovered) -> (State, Report) {

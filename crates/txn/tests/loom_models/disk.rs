@@ -122,7 +122,7 @@ fn writer_of_what_was_read_is_not_in_an_older_epoch() {
     });
 }
 
-/// What was published as durable before is visible to the one that asks.
+/// A thread that asks sees what was published as durable before.
 #[test]
 fn durable_epoch_publishes_what_was_done() {
     model(|| {

@@ -196,7 +196,7 @@ fn commit(world: &World, missed: u64, own: u64) -> bool {
     world.is_unchanged(&gap)
 }
 
-/// Of two committers that have missed each other's record, one finds its gap changed.
+/// One of two committers that have missed each other's record finds its gap changed.
 fn no_phantom(keys: [u64; 2], segments: usize) {
     loom::model(move || {
         let world = World::new(segments);

@@ -10,7 +10,7 @@ mod store_pins;
 mod store_views;
 mod tl2;
 
-/// What is private of the store: its source is a module of this program.
+/// Private modules of the store, compiled from their shipped source.
 #[allow(dead_code, unused_imports)]
 #[path = "."]
 mod store {

@@ -123,7 +123,7 @@ impl World {
         found.is_ok_and(|row| row.0 == Key(key))
     }
 
-    /// Where the key would be, unless it is there.
+    /// The gap where the key would be, unless it is there.
     fn gap(&self, key: u64) -> Option<Gap> {
         self.index.get(&Key(key), &self.bin).err()
     }
@@ -146,7 +146,7 @@ impl World {
         rows.map(|row| row.0.0).collect()
     }
 
-    /// What the index has when the threads have ended, and the garbage is gone.
+    /// The index's keys when the threads have ended, and the garbage is gone.
     fn end(&self) -> Vec<u64> {
         self.bin.empty();
         let keys = self.ascending();
@@ -273,7 +273,7 @@ fn an_insertion_during_a_merge_is_there() {
     });
 }
 
-/// What one thread has inserted into the heir, another one that comes to the dead leaf finds.
+/// A thread that comes to a dead leaf finds what another one has inserted into the heir.
 #[test]
 fn an_insertion_into_the_heir_is_seen_from_the_dead_leaf() {
     model(|| {

@@ -1,4 +1,4 @@
-//! What a transaction sees while others commit. They run inside its closure, so each order of events
+//! Views of a transaction while others commit. They run inside its closure, so each order of events
 //! is certain.
 
 use corelay_clock::{Clock, Logical, Order, Time};
@@ -32,7 +32,7 @@ by_every_protocol!(
     a_slower_commit_that_fails_leaves_a_row_readable,
 );
 
-/// True once.
+/// Returns true at the first call.
 fn once(done: &Cell<bool>) -> bool {
     !done.replace(true)
 }

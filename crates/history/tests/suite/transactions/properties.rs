@@ -202,7 +202,7 @@ const LEVELS: [Level; 4] = [
     Level::StrictSerializable,
 ];
 
-/// Where lists tell the order of versions, the checker is exact.
+/// The checker is exact if lists tell the order of versions.
 #[test]
 fn lists_agree_with_brute_force() {
     let mut rng = Rng::new(5);

@@ -220,7 +220,7 @@ fn snapshots_allow_write_skew_only() {
     }
 }
 
-/// What a store does, the level that it keeps, a level that it does not, and a kind by which that is
+/// Each case is a faulty store, the level that it keeps, a level that it does not, and a kind by which that is
 /// seen.
 #[test]
 fn wrong_stores_are_found() {

@@ -71,7 +71,7 @@ impl<W: Work, P: Protocol> Host<W> for Stored<W, P> {
                 uncertain: 0,
                 unknown: 0,
             },
-            uncertain: 0,
+            uncertain: self.store.report().uncertain,
         }
     }
 }

@@ -55,8 +55,8 @@ fn print_aborts(aborts: &Aborts, runs: &[Run]) -> Result<bool, String> {
     let Some(share) = aborts.share(runs) else {
         return Ok(false);
     };
-    // In both modes together, with the hundredths that the peer's share is known by.
-    let is_met = share <= aborts.most + 0.005;
+    // In both modes together.
+    let is_met = share <= aborts.most;
     let verdict = if is_met { "pass" } else { "MISS" };
     output::say(&format!(
         "{:28} all   <= {:<5}  {share:>21.3}  {verdict}\n",

@@ -22,7 +22,7 @@ pub(super) struct Progress {
     /// Whether the store is being closed.
     is_closing: AtomicBool,
     waiting: Mutex<Waiting>,
-    /// Where the log thread sleeps.
+    /// The sleep of the log thread, from which waiters wake it.
     logger: std::sync::Arc<Sleeper>,
 }
 

@@ -101,7 +101,7 @@ pub(super) struct Epochs {
     progress: Arc<Progress>,
 }
 
-/// What one writer shares with the log thread.
+/// The words that one writer shares with the log thread.
 #[derive(Debug)]
 struct Slot {
     /// [`OUT`], or a lower bound of the epoch in which the writer is.
@@ -325,8 +325,7 @@ impl Entered<'_> {
     /// Hands over the bytes of the transaction and leaves the epoch. Call this after the
     /// transaction has installed its writes; they may be unlocked already.
     ///
-    /// Of two commits that write the same entry, the later has the greater `order`, as long as the
-    /// store stays open.
+    /// `order` must grow from one commit of an entry to the next, as long as the store stays open.
     #[inline]
     pub fn commit(self, order: u64, records: &super::Records) -> Durable {
         let epoch = self.epoch;
@@ -372,7 +371,7 @@ pub(super) struct Closer {
     open: u64,
 }
 
-/// What becomes of commits after the epoch that is being closed.
+/// The fate of commits after the epoch that is being closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// They are in the next epoch.

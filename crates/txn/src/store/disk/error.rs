@@ -1,4 +1,4 @@
-//! What can go wrong on disk.
+//! Errors of the disk side.
 
 use std::fmt;
 use std::io;
@@ -99,14 +99,14 @@ pub enum OpenError {
         file: String,
         /// The place in the file, in bytes from its beginning.
         offset: u64,
-        /// What is wrong there.
+        /// The fault, in words.
         what: String,
-        /// What to do.
+        /// A remedy, in words.
         advice: &'static str,
     },
     /// The operating system refuses something.
     Io {
-        /// What was to be done.
+        /// The operation that failed, in words.
         doing: String,
         /// The reason.
         error: io::Error,
@@ -204,9 +204,9 @@ impl std::error::Error for TableError {}
 pub enum EncodeError {
     /// The key, the value or the transaction has more bytes than the limit.
     TooLarge {
-        /// What is too large.
+        /// The part that is too large: key, value or transaction.
         what: &'static str,
-        /// Its size in bytes.
+        /// The size of that part in bytes.
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
@@ -241,7 +241,7 @@ pub enum SnapshotError {
     Failed(DiskFailed),
     /// The operating system refuses something.
     Io {
-        /// What was to be done.
+        /// The operation that failed, in words.
         doing: &'static str,
         /// The reason.
         error: io::Error,

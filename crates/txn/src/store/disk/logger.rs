@@ -47,7 +47,7 @@ pub(super) struct Pace {
     waiters: usize,
 }
 
-/// What the store tells the log thread, and what that counts.
+/// The state that the store shares with the log thread: orders, and counts.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) catalogue: Mutex<Catalogue>,

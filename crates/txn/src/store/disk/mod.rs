@@ -1,4 +1,4 @@
-//! What a store keeps on disk: a log, written in groups by epoch, snapshots that let it be cut, and
+//! The disk side of a store: a log, written in groups by epoch, snapshots that let it be cut, and
 //! recovery.
 //!
 //! This knows tables, keys and values as bytes, and no concurrency control. A transaction does, in
@@ -35,9 +35,6 @@
 //! | `recover`, `state`, `entries` | opening |
 //! | `storage` | the file system, or a made-up one |
 //! | `codec` | keys and values as bytes |
-
-// The store will use it.
-#![allow(dead_code)]
 
 mod catalogue;
 mod codec;
@@ -211,7 +208,7 @@ impl Disk {
         self.progress.failure()
     }
 
-    /// What has been written since the store was opened.
+    /// Counts the epochs, commits and bytes written since the store was opened.
     pub fn report(&self) -> DiskReport {
         let counters = &self.shared.counters;
         // Relaxed, all: counts that order nothing.
@@ -311,7 +308,7 @@ fn random() -> u64 {
     RandomState::new().hash_one(Instant::now())
 }
 
-/// What was found on disk.
+/// The contents of the directory, as they were found by opening it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -342,7 +339,7 @@ pub struct Recovered {
 pub struct RecoveredSnapshot {
     /// The epoch up to which it has all commits.
     pub epoch: u64,
-    /// Its size in bytes.
+    /// The snapshot's size in bytes.
     pub bytes: u64,
 }
 
@@ -356,7 +353,7 @@ pub struct Dropped {
     pub offset: u64,
     /// The bytes that were dropped, those of later files included.
     pub bytes: u64,
-    /// What is wrong with them.
+    /// The fault of the first of them, in words.
     pub what: &'static str,
     /// The first epoch that was dropped, if that can be read.
     pub epoch: Option<u64>,
@@ -444,7 +441,7 @@ impl Recovered {
     }
 }
 
-/// What has been written since the store was opened, and how large the log is.
+/// The epochs, commits and bytes written since the store was opened, and the size of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskReport {

@@ -1,4 +1,4 @@
-//! What the user decides about a store that is kept on disk.
+//! Options of a store that is kept on disk.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the log holds of a commit: records, one for each entry that was written or removed.
+//! The records of a commit in the log: one for each entry that was written or removed.
 //!
 //! ```text
 //! commit   order: u64 | length of the records: u32 | record …

@@ -26,7 +26,7 @@ use super::storage::Storage;
 use super::{Dropped, RecoveredSnapshot, snapshot};
 use std::sync::Arc;
 
-/// What is found in the files of a store.
+/// The state that the files of a store hold, and how it was found.
 pub(super) struct Recovery {
     pub(super) state: State,
     pub(super) snapshot: Option<RecoveredSnapshot>,

@@ -42,7 +42,7 @@ pub struct Snapshot<'a> {
     _only: MutexGuard<'a, ()>,
 }
 
-/// What a snapshot has written and removed.
+/// The counts of a finished snapshot: entries written, files removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotReport {
     /// The epoch up to which the snapshot has all commits.

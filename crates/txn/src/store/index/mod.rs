@@ -1,4 +1,4 @@
-//! Where the records of a table are found by their keys.
+//! Indexes, in which the records of a table are found by their keys.
 //!
 //! An index holds pointers to records, which carry their keys; it does not own the records. A
 //! transaction that has looked and found nothing keeps the [`Gap`] that it looked at, and finds out
@@ -41,7 +41,7 @@ pub(crate) trait Keyed: Sync + 'static {
 pub(crate) struct Gap {
     /// The node or segment.
     pub(crate) place: *const (),
-    /// What was seen there: a version number, or the address of the contents.
+    /// The content that was seen there: a version number, or the address of the contents.
     pub(crate) seen: usize,
     /// The hash that was looked for; 0 if the index is ordered.
     pub(crate) hash: u64,
@@ -55,9 +55,9 @@ pub(crate) struct Gap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) place: *const (),
-    /// What was to be seen there before the insert.
+    /// The content before the insert.
     pub(crate) from: usize,
-    /// What is to be seen there after the insert.
+    /// The content after the insert.
     pub(crate) to: usize,
 }
 

@@ -35,7 +35,7 @@ use crate::store::work::{Read, Work};
 use corelay_clock::{Clock, Logical, Time, is_exact};
 use corelay_sync::facade::atomic::Ordering;
 
-/// What transactions of [`Mvcc`] may see of each other.
+/// The isolation of [`Mvcc`]'s transactions: how much they may see of each other.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isolation {
     /// Each reads a snapshot, and of two that write the same row at the same time one is given up.

@@ -19,7 +19,7 @@ use crate::store::pins::NO_TIME;
 use crate::store::record::{Head, Version};
 use crate::store::stats::Reason;
 use crate::store::work::{Read, Work};
-use corelay_clock::{Clock, Logical, Time};
+use corelay_clock::{Clock, Logical, Order, Time};
 
 /// Optimistic concurrency control with times. Serializable, strictly.
 #[derive(Debug, Default, Clone, Copy)]
@@ -57,6 +57,12 @@ impl<C: Clock> Occ<C> {
         head: &Head,
         seen: *mut Version,
     ) -> Result<*mut Version, Reason> {
+        // SAFETY: the transaction is pinned, and has just found the version in its record.
+        let is_open = unsafe { seen.as_ref() }.is_some_and(|version| {
+            let (version, time) = (Time::from_raw(version.stamp()), Time::from_raw(work.time));
+            self.clock.cmp(version, time) == Order::Uncertain
+        });
+        work.uncertain += u64::from(is_open);
         let mut seen = seen;
         loop {
             self.redraw(work)?;

@@ -53,6 +53,15 @@ pub(super) trait Transaction<E: Engine> {
         f: impl FnOnce(&V) -> R,
     ) -> Result<Option<R>, E::Stop>;
 
+    /// Says which rows the transaction is going to touch, for engines that can begin to fetch them.
+    fn prefetch<'k, K: Key, V: Row>(
+        &mut self,
+        _table: &E::Table<K, V>,
+        _keys: impl Iterator<Item = &'k K> + Clone,
+    ) -> Result<(), E::Stop> {
+        Ok(())
+    }
+
     /// Changes the row of a key by `f`; None if there is none.
     fn update<K: Key, V: Row, R>(
         &mut self,

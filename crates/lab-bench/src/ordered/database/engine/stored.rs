@@ -49,6 +49,15 @@ impl<P: Protocol> Transaction<Store<P>> for Tx<'_, P> {
     }
 
     #[inline]
+    fn prefetch<'k, K: Key, V: Row>(
+        &mut self,
+        table: &Rows<K, V>,
+        keys: impl Iterator<Item = &'k K> + Clone,
+    ) -> Result<(), Abort> {
+        on!(table => Tx::prefetch(self, table, keys))
+    }
+
+    #[inline]
     fn update<K: Key, V: Row, R>(
         &mut self,
         table: &Rows<K, V>,

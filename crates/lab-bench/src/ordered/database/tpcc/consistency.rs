@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Keys that one transaction looks at.
 const BATCH: u64 = 100;
 
-/// What the conditions are about.
+/// The rows and sums that the conditions compare.
 #[derive(Clone, Default)]
 pub(super) struct Found {
     /// Year-to-date amounts of the warehouses.
@@ -334,7 +334,7 @@ impl Found {
         })
     }
 
-    /// What has committed is in the tables, once.
+    /// Checks that the tables have everything that the terminals committed, once.
     fn check_terminals(&self, shape: Shape, terminals: &[&Terminal]) -> Result<(), String> {
         let sum = |of: fn(&Terminal) -> i64| terminals.iter().map(|t| of(t)).sum::<i64>();
         let opening = i64::from(shape.customers()) * districts(shape).count() as i64;

@@ -48,7 +48,7 @@ use stock_level::StockLevel;
 pub enum Mix {
     /// All five: New-Order 45 %, Payment 43 %, the others 4 % each.
     Full,
-    /// What DBx1000 runs: half Payment, half New-Order, nothing inserted.
+    /// The mix of DBx1000: half Payment, half New-Order, nothing inserted.
     PaymentNewOrder,
 }
 

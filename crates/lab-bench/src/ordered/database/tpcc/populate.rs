@@ -13,7 +13,7 @@ use corelay_lab_measure::workload::random::Random;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What a customer has paid before the beginning, in cents.
+/// A customer's payments before the beginning, in cents.
 pub(super) const PAID: i64 = 1_000;
 
 /// Some rows that one transaction inserts.

@@ -208,6 +208,12 @@ impl Procedure<Ycsb> for Terminal {
         Rows(table): &Rows<E>,
     ) -> Result<Done, E::Stop> {
         let mut done = Done::default();
+        if self.requests.len() > 1 {
+            let single =
+                |request: &&Request| !matches!(request.action, Action::Insert | Action::Scan(_));
+            let rows = self.requests.iter().filter(single);
+            tx.prefetch(table, rows.map(|request| &request.key))?;
+        }
         for &Request { key, field, action } in &self.requests {
             let add = |row: &mut Fields, to| set_number(row, field, to + 1);
             match action {

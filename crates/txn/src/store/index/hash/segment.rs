@@ -395,7 +395,7 @@ unsafe fn record_of<'g, R>(record: *mut R) -> &'g R {
 /// The lock of a segment. Dropping it releases the lock, also when a key's `Eq` has panicked.
 struct Lock<'a, R> {
     segment: &'a Segment<R>,
-    /// What the segment's word becomes at the release.
+    /// The segment's word after the release.
     word: Word,
 }
 

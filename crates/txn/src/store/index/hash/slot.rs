@@ -1,4 +1,4 @@
-//! What a slot says: no record, never a record, or a record and a few bits of its hash.
+//! The content of a slot: no record, never a record, or a record and a few bits of its hash.
 
 /// The content of a slot: a record's address, and in its low bits, which alignment leaves free, a
 /// *tag*, computed from the record's hash.

@@ -18,7 +18,7 @@ struct Entry<'g, K> {
     key: &'g K,
 }
 
-/// What became of an entry.
+/// The contents of a node after an entry was added.
 struct Added<'g, R: Record, const N: usize> {
     after: &'g Block<R, N>,
     /// The new right sibling, if the node was split, and its contents when it was published.

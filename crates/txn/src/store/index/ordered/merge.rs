@@ -8,7 +8,7 @@ use crate::store::garbage::Guard;
 use corelay_sync::facade::atomic::Ordering;
 use std::ptr;
 
-/// What became of a merge.
+/// The outcome of a merge.
 enum Merged<'g, R: Record, const N: usize> {
     /// The nodes are one. If they were inner ones: two children that have the same parent now, and
     /// had not before.

@@ -127,7 +127,7 @@ unsafe impl<R: Record, const N: usize> Send for Ordered<R, N> {}
 // SAFETY: as above; what is shared changes by atomic operations alone, and keys are `Sync`.
 unsafe impl<R: Record, const N: usize> Sync for Ordered<R, N> {}
 
-/// What became of an insertion.
+/// The outcome of an insertion.
 #[derive(Debug)]
 pub(crate) enum Inserted<'g, R> {
     Done(Changed),

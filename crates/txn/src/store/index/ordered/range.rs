@@ -29,7 +29,7 @@ pub(crate) struct Range<'g, 'q, R: Record, Q: ?Sized, const N: usize> {
     next: Next<'g, R, N>,
 }
 
-/// Where a range goes on.
+/// The place at which a range goes on.
 enum Next<'g, R: Record, const N: usize> {
     First,
     /// At the low key of this node, the right sibling of the leaf before.

@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// What is inserted at the right and removed at the left leaves no nodes behind.
+/// Inserting at the right and removing at the left leaves no nodes behind.
 #[test]
 fn a_queue_does_not_grow() {
     fn queue<const N: usize>(length: u64) {

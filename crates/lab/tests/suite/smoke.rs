@@ -199,14 +199,14 @@ fn complaints_about_samples(run: &Value, name: &str) -> Vec<String> {
     found
 }
 
-/// Whether a sample counts. One in which nothing was done may be too short for its load, or its
-/// fibres may have been stopped at their time limit.
+/// Whether a sample counts. One in which nothing was done may be too short for its load. A run has no
+/// figure if the fibres of any sample were stopped at their time limit.
 fn has_kept(run: &Value) -> bool {
+    let samples = list(&run["samples"]);
     let is_seen = |sample: &Value| {
-        is_complete(sample) && (run.get("load").is_none() || sample["mops"] != 0.0)
+        sample["mode"] != "discarded" && (run.get("load").is_none() || sample["mops"] != 0.0)
     };
-    let mut samples = list(&run["samples"]).iter();
-    samples.any(|sample| sample["mode"] != "discarded" && is_seen(sample))
+    samples.iter().all(is_complete) && samples.iter().any(is_seen)
 }
 
 /// Latencies that ascend, and the load that none bears is not said to be borne.
@@ -397,11 +397,18 @@ fn bad_results_are_found() {
 }
 
 #[test]
-fn a_sample_that_was_stopped_needs_no_figure() {
-    let run = json!({
-        "correct": true, "median_mops": 0.0, "harmonic_mean_mops": 0.0, "by_mode": {},
-        "samples": [{"mops": 0.0, "mode": "near", "rtt_ns": 1, "per_thread": [], "cpu_s": 1,
-            "fibres": {"completed": false}}],
-    });
-    assert_eq!(complaints_about_samples(&run, "may"), [""; 0]);
+fn run_with_a_stopped_sample_needs_no_figure() {
+    let sample = |mops: f64, completed: bool| {
+        json!({"mops": mops, "mode": "near", "rtt_ns": 1, "per_thread": [], "cpu_s": 1,
+            "fibres": {"completed": completed}})
+    };
+    let found = |last| {
+        let run = json!({
+            "correct": true, "median_mops": 0.0, "harmonic_mean_mops": 0.0, "by_mode": {},
+            "samples": [sample(0.1, true), last],
+        });
+        complaints_about_samples(&run, "may")
+    };
+    assert_eq!(found(sample(0.0, false)), [""; 0]);
+    assert_eq!(found(sample(0.1, true)).len(), 1);
 }

@@ -13,6 +13,8 @@ mod cuts;
 mod failures;
 #[path = "disk/handles.rs"]
 mod handles;
+#[path = "disk/kept/mod.rs"]
+mod kept;
 #[path = "disk/killed.rs"]
 mod killed;
 #[path = "disk/opening.rs"]

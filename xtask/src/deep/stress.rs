@@ -1,4 +1,4 @@
-//! Every ordinary test, optimised and with ten times the rounds; snapshots with more.
+//! Every ordinary test, optimised and with ten times the rounds; some with more.
 
 use crate::process;
 use crate::steps::Verdict;
@@ -6,9 +6,18 @@ use crate::workspace::{self, Workspace};
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// Snapshots by every clock, of TL2 and of RLU: ten million reads of each at least.
-const SNAPSHOTS: &[&str] = &["snapshots_are_whole", "a_section_sees_all_of_a_commit"];
-const OF_SNAPSHOTS: &str = "110";
+/// The tests of `corelay-txn` that run with more rounds: the binaries, a test's name, the rounds.
+const MORE: &[(&str, &str, &str)] = &[
+    // By every clock, of TL2 and of RLU: ten million reads of each at least.
+    ("--test rlu --test tl2", "snapshots_are_whole", "110"),
+    (
+        "--test rlu --test tl2",
+        "a_section_sees_all_of_a_commit",
+        "110",
+    ),
+    // A process is killed 500 times, 125 times by each protocol.
+    ("--test disk", "kills_leave_the_bank_whole", "125"),
+];
 
 /// Stress tests multiply their rounds by it.
 const VARIABLE: &str = "CORELAY_STRESS";
@@ -31,15 +40,15 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     super::test(&mut command, &super::targets(workspace)?);
     command.args(["--profile", "model"]);
     let mut verdict = with_rounds(command, "10")?;
-    for snapshots in SNAPSHOTS {
+    for (binaries, test, rounds) in MORE {
         if !verdict.is_good {
             break;
         }
-        let tests = "test --locked --profile model --package corelay-txn --test rlu --test tl2 --";
-        let mut command = workspace.cargo(tests);
-        command.arg(snapshots);
-        let more = with_rounds(command, OF_SNAPSHOTS)?;
-        let note = format!("{}; {snapshots}: {}", verdict.note, more.note);
+        let tests = format!("test --locked --profile model --package corelay-txn {binaries} --");
+        let mut command = workspace.cargo(&tests);
+        command.arg(test);
+        let more = with_rounds(command, rounds)?;
+        let note = format!("{}; {test}: {}", verdict.note, more.note);
         verdict = Verdict::of(more.is_good, note);
     }
     Ok(verdict)

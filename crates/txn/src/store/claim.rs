@@ -10,6 +10,7 @@ use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{Ordering, fence};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 /// Transactions with garbage after which a slot tries to advance the epoch.
 const ADVANCE_EVERY: u64 = if MODEL { 1 } else { 4 };
@@ -251,6 +252,33 @@ impl Drop for Claim<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `Pins::try_claim`; hands the slot's own part over.
         self.slot.taken.store(false, Ordering::Release);
+    }
+}
+
+/// A claimed slot that is pinned, for work on tables that is no transaction's.
+pub(crate) struct Pinned<'s>(Claim<'s>);
+
+impl<'s> Pinned<'s> {
+    pub(crate) fn new(pins: &'s Pins) -> Self {
+        let mut claim = pins.claim();
+        claim.pin();
+        claim.read_since(NO_TIME);
+        Self(claim)
+    }
+}
+
+impl<'s> Deref for Pinned<'s> {
+    type Target = Claim<'s>;
+
+    fn deref(&self) -> &Claim<'s> {
+        &self.0
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.0.unpin();
+        self.0.collect();
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!  1 lock      every record that is replaced, in the order of their addresses
 //!  2 enter     every new record into its index, locked already
-//!  3 fence     from here on every transaction sees the locks, or this one sees what it did
+//!  3 fence     from here on every transaction sees the locks, or this one sees what it did; a commit
+//!              that is logged enters an epoch of the log
 //!  4 stamp     the protocol draws the commit's stamp
 //!  5 check     that what was read, and what was not found, is as it was
 //!  6 install   each new version: its record is unlocked with it
@@ -26,7 +27,7 @@
 //! gives the commit up. In 7 a panic leaves the record in the index, without a value.
 
 use super::claim::Claim;
-use super::garbage::Guard;
+use super::garbage::{Guard, discard};
 use super::index::order_checks;
 use super::protocol::Protocol;
 use super::record::{Head, Version, Word};
@@ -49,27 +50,32 @@ pub(super) struct Commit<'c, 's, P: Protocol> {
 }
 
 /// A commit whose versions are installed.
-pub(super) struct Done {
+pub(super) struct Done<H> {
     pub(super) stamp: u64,
+    pub(super) order: u64,
+    /// What the commit has held since its locks: its place in the log, if it has one.
+    pub(super) held: H,
 }
 
 impl<P: Protocol> Commit<'_, '_, P> {
-    /// Commits what the transaction has written. `may_go_on` is asked once everything is locked.
+    /// Commits what the transaction has written. `hold` is called once everything is locked: it says
+    /// whether the commit may go on, and takes what is to be held until the end.
     #[inline]
-    pub(super) fn run(mut self, may_go_on: impl FnOnce() -> bool) -> Result<Done, Reason> {
+    pub(super) fn run<H>(
+        mut self,
+        hold: impl FnOnce() -> Result<H, Reason>,
+    ) -> Result<Done<H>, Reason> {
         self.lock()?;
         self.enter()?;
         order_checks();
-        if !may_go_on() {
-            return Err(Reason::Yielded);
-        }
+        let held = hold()?;
         let order = self.order();
         let removals = removals(self.work);
         let stamp = self.protocol.stamp(self.work, order);
         self.protocol.check_reads(self.work, stamp)?;
         check_absences(self.work, removals)?;
         self.install(stamp, order);
-        Ok(Done { stamp })
+        Ok(Done { stamp, order, held })
     }
 
     fn lock(&mut self) -> Result<(), Reason> {
@@ -223,8 +229,10 @@ pub(super) unsafe fn remove(
         Ok(Some(record)) => record,
         unlinked => {
             // A comparison of keys panicked, or does not find the record. It stays where it is,
-            // without a value; the commit stands. A payload may panic when it is dropped.
-            std::mem::forget(unlinked);
+            // without a value; the commit stands.
+            if let Err(payload) = unlinked {
+                discard(payload);
+            }
             locked.unlock(Word::EMPTY.replaced(tombstone));
             return;
         }

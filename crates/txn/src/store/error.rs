@@ -29,6 +29,18 @@ impl fmt::Display for Abort {
                 "the transaction was given up because it slept while the memory of old versions \
                  reached its limit; read less at a time, or raise `Store::with_old_versions`"
             }
+            Reason::TooLarge => {
+                "the transaction was given up because a key, a row or all that it writes has more \
+                 bytes than the log takes (1 MiB, 64 MiB, 1 GiB); divide it"
+            }
+            Reason::Encoding => {
+                "the transaction was given up because a key or a row refused to be serialized for \
+                 the log"
+            }
+            Reason::Disk => {
+                "the transaction was given up because the store's disk has failed; \
+                 `Store::disk_failure` says how. Open the store again"
+            }
             _ => "another transaction was in the way; this one is run again",
         })
     }
@@ -53,6 +65,28 @@ pub enum TableError {
         /// The types that the table has.
         found: &'static str,
     },
+    /// The table of this name is kept on disk, and was asked for as one that is not.
+    OnDisk(Box<str>),
+    /// The store is not kept on disk, so none of its tables can be.
+    NoDirectory(Box<str>),
+    /// The table of this name is kept on disk with other types.
+    WrongTypeOnDisk {
+        /// The table's name.
+        name: Box<str>,
+        /// The types that were asked for.
+        asked: Box<str>,
+        /// The types that the table has on disk.
+        found: Box<str>,
+    },
+    /// The rows that are on disk cannot be made into rows of this type. They stay on disk.
+    Unreadable {
+        /// The table's name.
+        name: Box<str>,
+        /// The fault, in words.
+        what: Box<str>,
+    },
+    /// The name, or those of the types, are too long for the disk: at most 65,535 bytes each.
+    TooLong(Box<str>),
 }
 
 impl fmt::Display for TableError {
@@ -66,6 +100,30 @@ impl fmt::Display for TableError {
             Self::WrongType { name, asked, found } => write!(
                 f,
                 "the table {name:?} is a {found}, but was asked for as a {asked}"
+            ),
+            Self::OnDisk(name) => write!(
+                f,
+                "the table {name:?} is kept on disk; get it by `Store::kept_table` or \
+                 `Store::kept_ordered`, or use another name"
+            ),
+            Self::NoDirectory(name) => write!(
+                f,
+                "the table {name:?} cannot be kept on disk, because the store is in memory; make \
+                 the store by `Store::open`"
+            ),
+            Self::WrongTypeOnDisk { name, asked, found } => write!(
+                f,
+                "the table {name:?} holds {found} on disk, but was asked for with {asked}"
+            ),
+            Self::Unreadable { name, what } => write!(
+                f,
+                "the rows of the table {name:?} on disk cannot be read: {what}; they stay there"
+            ),
+            Self::TooLong(name) => write!(
+                f,
+                "the name of a table, and those of its types, have at most 65,535 bytes on disk: \
+                 {:.40}...",
+                name
             ),
         }
     }

@@ -1,6 +1,7 @@
 //! Memory that no new transaction can reach, until it can be freed.
 
 use super::slab::Class;
+use std::any::Any;
 use std::ptr::NonNull;
 
 /// A block of memory that was taken out of a shared structure, and how to free it.
@@ -97,4 +98,12 @@ unsafe impl Send for Garbage {}
 pub(crate) unsafe trait Guard {
     /// Frees `garbage` after every guard that exists now has ended.
     fn retire(&self, garbage: Garbage);
+}
+
+/// Drops the payload of a panic in the middle of a commit. The payload of a `panic!` is a text; any other
+/// is leaked, for its destructor could do anything.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if !payload.is::<&'static str>() && !payload.is::<String>() {
+        std::mem::forget(payload);
+    }
 }

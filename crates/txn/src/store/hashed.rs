@@ -9,6 +9,7 @@ use super::table::{Index, Lookup};
 use super::work::Absence;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::ops::ControlFlow::{self, Break};
 
 /// A table's index by hash: single keys are found in it, in no order.
 pub struct Hashed<K, V, S = RandomState> {
@@ -67,6 +68,22 @@ where
 
     fn unlink(&self, record: &Record<K, V>, _claim: &Claim<'_>) -> Option<*mut Record<K, V>> {
         self.records.unlink(record)
+    }
+
+    /// The number of a segment.
+    type Place = usize;
+
+    fn walk(
+        &self,
+        place: &mut usize,
+        claim: &Claim<'_>,
+        each: &mut dyn FnMut(&Record<K, V>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(mut records) = self.records.part(*place, claim) else {
+            return Break(());
+        };
+        *place += 1;
+        records.try_for_each(each)
     }
 
     fn take_all(&mut self) -> Vec<*mut Record<K, V>> {

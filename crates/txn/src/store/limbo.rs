@@ -1,6 +1,6 @@
 //! Retired memory of one slot, with the epochs in which it was retired.
 
-use super::garbage::Garbage;
+use super::garbage::{Garbage, discard};
 use super::slab::Class;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -74,9 +74,8 @@ pub(super) unsafe fn free_all(ripe: Vec<Garbage>, mut give_back: impl FnMut(Clas
                 // SAFETY: the caller's promise.
                 let free = || unsafe { garbage.free() };
                 let freed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(free));
-                // A payload that panics when it is dropped is leaked.
                 if let Err(payload) = freed {
-                    std::mem::forget(payload);
+                    discard(payload);
                 }
             }
         }

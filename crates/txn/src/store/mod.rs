@@ -1,4 +1,5 @@
-//! A transactional store in memory: typed tables, and transactions over them.
+//! A transactional store: typed tables in memory, kept on disk where asked, and transactions over
+//! them.
 //!
 //! ```
 //! use corelay_txn::store::{Silo, Store};
@@ -41,7 +42,7 @@
 //!
 //! # When not to use it
 //! * One map without transactions over several keys: a concurrent map, or a delegated one, does less.
-//! * Rows that must outlive the process: this store is in memory.
+//! * More rows than the memory holds: tables that are kept on disk are in memory, too.
 //! * Large values that change by a few bytes: a write copies its row. Split the row, or put the large
 //!   part behind an [`Arc`](std::sync::Arc).
 //! * One hot row: its writers abort each other. Delegate it.
@@ -73,7 +74,31 @@
 //! * **A wrong clock.** Transactions that write are checked by what they have read, not by times; a
 //!   clock that breaks its promises lets [`Mvcc`]'s snapshots, and the reads of [`Occ`], be of more
 //!   than one moment, and never makes memory unsafe.
-//! * **Idle cost.** None; no thread of its own.
+//! * **Idle cost.** None; no thread of its own. A store that is kept on disk has one, which sleeps.
+//!
+//! # Kept on disk
+//! [`Store::open`] opens a store in a directory. Its tables are in memory; those that are made by
+//! [`Store::kept_table`] and [`Store::kept_ordered`] are also kept there. Every commit that changes them
+//! is written to a log, together with all others of its *epoch*, by one thread (Tu and others, 2013).
+//!
+//! * **Durability.** The handle of [`Store::transact_durable`] says when a commit is on disk: written
+//!   and confirmed by it (`fdatasync`; see [`Durability`] for less). Epochs become durable one after the
+//!   other. A commit is never in an older epoch than one whose rows it has read or written over.
+//! * **After a crash**, at any byte, the store opens to the end of an epoch: all commits that were
+//!   answered as durable are there, and of the others a prefix, each of them whole.
+//!   [`Store::recovered`] says what was dropped. In the order of serialization it is a prefix, too, by
+//!   protocols that check at the commit that what was read is the newest. Under [`TicToc`] and
+//!   [`Isolation::Snapshot`] a commit that is lost may be ordered before one that is there, if that only wrote
+//!   over what the lost one had read.
+//! * **A damaged log** does not open, unless [`Options::salvage`] says so: a torn end is what crashes
+//!   leave, and anything else is not.
+//! * **A disk that fails** ends all later commits to kept tables with [`Reason::Disk`]; see
+//!   [`Store::disk_failure`]. It is never tried again: what the disk has lost is not known.
+//! * **The log grows** until [`Store::snapshot`] replaces it. Each opening reads the newest snapshot and
+//!   the log since.
+//! * **Types.** A table opens with the types that it was made with, by their names. A type that was renamed
+//!   opens with a [`Codec`] of the old `tag`.
+//! * **Limits.** A key has up to 1 MiB as bytes, a row 64 MiB, and all that a transaction writes 1 GiB.
 //!
 //! # How it works
 //! | module | idea |
@@ -86,19 +111,21 @@
 //! | `pins`, `claim`, `limbo` | which memory a running transaction may still reach |
 //! | `sweep` | old versions are cut off, and removed records unlinked |
 //! | `slab` | memory for records and versions |
+//! | `kept` | tables that are kept on disk, and how commits get into the log |
+//! | `disk` | the log, snapshots and recovery; it knows rows as bytes only |
 //!
 //! Why it is built so, and what lost: [design note
 //! 0020](https://github.com/corelay/corelay/blob/main/docs/design/0020-store.md).
 
 mod claim;
 mod commit;
-// Not wired to the store yet.
 #[doc(hidden)]
 pub mod disk;
 mod error;
 mod garbage;
 mod hashed;
 mod index;
+mod kept;
 mod limbo;
 mod ordered;
 mod pins;
@@ -115,6 +142,10 @@ mod table;
 mod tx;
 mod work;
 
+pub use disk::{
+    Codec, DecodeError, DiskFailed, DiskReport, Dropped, Durability, Durable, EncodeError,
+    OpenError, Options, Recovered, RecoveredSnapshot, SnapshotError, SnapshotReport,
+};
 pub use error::{Abort, TableError};
 pub use hashed::Hashed;
 pub use index::ordered::OrderedKey;

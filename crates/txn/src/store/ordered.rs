@@ -10,6 +10,7 @@ use super::work::Absence;
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Bound;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::ptr::NonNull;
 
 /// An ordered table's index: single keys and ranges of keys are found in it.
@@ -98,6 +99,30 @@ where
         let address = std::ptr::from_ref(record).addr();
         let was_there = self.records.unlink(record, claim);
         was_there.then(|| std::ptr::with_exposed_provenance_mut(address))
+    }
+
+    /// The last key of the part before.
+    type Place = Option<K>;
+
+    fn walk(
+        &self,
+        place: &mut Option<K>,
+        claim: &Claim<'_>,
+        each: &mut dyn FnMut(&Record<K, V>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let from = place.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut leaves = self.records.range(from, Bound::Unbounded, claim);
+        // Leaves may be empty.
+        while let Some(leaf) = leaves.next() {
+            let Some(last) = leaf.records.last() else {
+                continue;
+            };
+            leaf.records.iter().copied().try_for_each(each)?;
+            let last = last.key().clone();
+            *place = Some(last);
+            return Continue(());
+        }
+        Break(())
     }
 
     fn take_all(&mut self) -> Vec<*mut Record<K, V>> {

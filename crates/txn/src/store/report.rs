@@ -1,5 +1,6 @@
 //! Reports: the counts of a store, and its memory.
 
+use super::disk::DiskReport;
 use super::stats::{Counts, Reason};
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub struct Report {
     /// Bytes of the chunks in which small rows lie, those that are free included. Rows of more than
     /// 4 KiB, what rows point to, and indexes come on top.
     pub memory: u64,
+    /// What was written to disk, if the store is kept there.
+    pub disk: Option<DiskReport>,
 }
 
 /// The attempts that were given up because of one table.
@@ -73,7 +76,15 @@ impl fmt::Display for Report {
             f,
             "  old versions {} bytes, memory {} bytes, {} sleepers refused, {} uncertain",
             self.old_versions, self.memory, self.refused, self.uncertain
-        )
+        )?;
+        if let Some(disk) = &self.disk {
+            write!(
+                f,
+                "\n  disk: {} commits in {} epochs, {} bytes; the log has {} bytes in {} files",
+                disk.commits, disk.epochs, disk.bytes, disk.log_bytes, disk.log_files
+            )?;
+        }
+        Ok(())
     }
 }
 

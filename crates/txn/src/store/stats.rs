@@ -24,9 +24,15 @@ pub enum Reason {
     Explicit,
     /// The closure panicked.
     Panicked,
+    /// A key, a row or the whole transaction has more bytes than the log takes.
+    TooLarge,
+    /// A key or a row refused to be written to the log: its own serialization failed.
+    Encoding,
+    /// The disk has failed: see [`Store::disk_failure`](super::Store::disk_failure).
+    Disk,
 }
 
-pub(crate) const REASONS: usize = 8;
+pub(crate) const REASONS: usize = 11;
 
 impl Reason {
     /// All reasons.
@@ -39,11 +45,17 @@ impl Reason {
         Self::Refused,
         Self::Explicit,
         Self::Panicked,
+        Self::TooLarge,
+        Self::Encoding,
+        Self::Disk,
     ];
 
     /// Whether the transaction is run again by itself.
     pub fn is_retried(self) -> bool {
-        !matches!(self, Self::Refused | Self::Explicit | Self::Panicked)
+        matches!(
+            self,
+            Self::Locked | Self::Version | Self::Validation | Self::Phantom | Self::Yielded
+        )
     }
 }
 
@@ -58,6 +70,9 @@ impl fmt::Display for Reason {
             Self::Refused => "refused",
             Self::Explicit => "explicit",
             Self::Panicked => "panicked",
+            Self::TooLarge => "too large",
+            Self::Encoding => "encoding",
+            Self::Disk => "disk",
         })
     }
 }

@@ -1,9 +1,11 @@
 //! A store, and the loop that runs each transaction until it has committed.
 
-use super::commit::{self, Commit};
+use super::commit::{self, Commit, Done};
+use super::disk::Writers;
 use super::error::{Abort, TableError};
 use super::hashed::Hashed;
 use super::index::ordered::OrderedKey;
+use super::kept::Home;
 use super::ordered::Ordered;
 use super::pins::Pins;
 use super::protocol::{Protocol, Silo, check_view};
@@ -16,7 +18,7 @@ use crate::sleepers::Sleepers;
 use crate::tl2::pool::who_is_here;
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
-use corelay_sync::facade::sync::Mutex;
+use corelay_sync::facade::sync::{Mutex, MutexGuard};
 use corelay_sync::wait::{Call, Cancelled, NoSwitch};
 use corelay_sync::{Backoff, CachePadded};
 use std::fmt;
@@ -36,7 +38,7 @@ const ATTEMPTS: u32 = if MODEL { 2 } else { 64 };
 /// The memory of old versions at which sleeping transactions are refused, in bytes.
 const OLD_VERSIONS: u64 = 256 << 20;
 
-/// A transactional store in memory: tables, and transactions over them.
+/// A transactional store: tables in memory, which may be kept on disk, and transactions over them.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -60,16 +62,26 @@ pub struct Store<P: Protocol = Silo> {
     counts: CachePadded<Counts>,
     refused: AtomicU64,
     uncertain: AtomicU64,
-    tables: Mutex<Vec<Entry>>,
+    pub(super) tables: Mutex<Vec<Entry>>,
     attempts: u32,
     /// Bytes of old versions and other retired memory at which sleeping transactions are refused.
     old_versions: u64,
+    /// The maker of the slots' parts of the log, if the store is kept on disk.
+    pub(super) writers: Option<Writers>,
+    /// The directory, if the store is kept on disk.
+    pub(super) home: Option<Box<Home>>,
 }
 
 /// A table, without its types.
-struct Entry {
+pub(super) struct Entry {
     types: &'static str,
-    table: std::sync::Arc<dyn AnyTable>,
+    pub(super) table: std::sync::Arc<dyn AnyTable>,
+}
+
+impl Entry {
+    fn has_name(&self, name: &str) -> bool {
+        *self.table.meta().name == *name
+    }
 }
 
 impl<P: Protocol + Default> Default for Store<P> {
@@ -79,7 +91,7 @@ impl<P: Protocol + Default> Default for Store<P> {
 }
 
 impl<P: Protocol> Store<P> {
-    /// An empty store.
+    /// An empty store in memory. [`open`](Self::open) opens one that is kept on disk.
     pub fn new(protocol: P) -> Self {
         Self {
             protocol,
@@ -94,6 +106,8 @@ impl<P: Protocol> Store<P> {
             tables: Mutex::default(),
             attempts: ATTEMPTS,
             old_versions: OLD_VERSIONS,
+            writers: None,
+            home: None,
         }
     }
 
@@ -118,7 +132,7 @@ impl<P: Protocol> Store<P> {
     /// Makes a table whose rows are found by their keys' hashes.
     ///
     /// # Errors
-    /// If there is a table of this name.
+    /// If there is a table of this name, in memory or on disk.
     pub fn table<K, V>(&self, name: &str) -> Result<Table<K, V>, TableError>
     where
         K: Hash + Eq + Send + Sync + 'static,
@@ -131,7 +145,7 @@ impl<P: Protocol> Store<P> {
     /// choice. It grows beyond `rows`.
     ///
     /// # Errors
-    /// If there is a table of this name.
+    /// As for [`table`](Self::table).
     pub fn table_with<K, V, S>(
         &self,
         name: &str,
@@ -143,46 +157,69 @@ impl<P: Protocol> Store<P> {
         V: Send + Sync + 'static,
         S: std::hash::BuildHasher + Send + Sync + 'static,
     {
-        self.add(name, Hashed::new(rows, hasher))
+        self.add_in_memory(name, Hashed::new(rows, hasher))
     }
 
     /// Makes a table whose rows are kept in the order of their keys: see [`Tx::range`].
     ///
     /// # Errors
-    /// If there is a table of this name.
+    /// As for [`table`](Self::table).
     pub fn ordered<K, V>(&self, name: &str) -> Result<OrderedTable<K, V>, TableError>
     where
         K: OrderedKey + Clone + Send + Sync + 'static,
         V: Send + Sync + 'static,
     {
-        self.add(name, Ordered::new())
+        self.add_in_memory(name, Ordered::new())
     }
 
-    fn add<K, V, I>(&self, name: &str, index: I) -> Result<Table<K, V, I>, TableError>
+    fn add_in_memory<K, V, I>(&self, name: &str, index: I) -> Result<Table<K, V, I>, TableError>
     where
         K: Send + Sync + 'static,
         V: Send + Sync + 'static,
         I: Index<K, V>,
     {
-        let mut tables = self
-            .tables
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if tables.iter().any(|entry| *entry.table.meta().name == *name) {
-            return Err(TableError::Exists(name.into()));
+        if let Some(home) = &self.home
+            && home.has_unopened(name)
+        {
+            return Err(TableError::OnDisk(name.into()));
         }
-        let table = Table::new(
-            name,
-            self.id,
-            index,
-            std::sync::Arc::clone(self.pins.slabs()),
-        );
+        let table = self.make(name, index);
+        self.add(&table)?;
+        Ok(table)
+    }
+
+    /// Makes a table, which is none of the store's yet.
+    pub(super) fn make<K, V, I: Index<K, V>>(&self, name: &str, index: I) -> Table<K, V, I> {
+        let slabs = std::sync::Arc::clone(self.pins.slabs());
+        Table::new(name, self.id, index, slabs)
+    }
+
+    /// Adds a table to the store, unless there is one of its name.
+    pub(super) fn add<K, V, I>(&self, table: &Table<K, V, I>) -> Result<(), TableError>
+    where
+        K: Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        I: Index<K, V>,
+    {
+        let mut tables = self.tables();
+        if tables.iter().any(|entry| entry.has_name(table.name())) {
+            return Err(TableError::Exists(table.name().into()));
+        }
         let inner = std::sync::Arc::clone(table.inner());
         tables.push(Entry {
             types: std::any::type_name::<Table<K, V, I>>(),
             table: inner,
         });
-        Ok(table)
+        Ok(())
+    }
+
+    pub(super) fn has_table(&self, name: &str) -> bool {
+        self.tables().iter().any(|entry| entry.has_name(name))
+    }
+
+    pub(super) fn tables(&self) -> MutexGuard<'_, Vec<Entry>> {
+        let tables = self.tables.lock();
+        tables.unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The table of a name, which was made before with these types.
@@ -201,13 +238,8 @@ impl<P: Protocol> Store<P> {
     /// # Errors
     /// If there is none of this name, or it has other types.
     pub fn existing<T: AsTable>(&self, name: &str) -> Result<T, TableError> {
-        let tables = self
-            .tables
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let named = tables
-            .iter()
-            .find(|entry| *entry.table.meta().name == *name);
+        let tables = self.tables();
+        let named = tables.iter().find(|entry| entry.has_name(name));
         let entry = named.ok_or_else(|| TableError::Unknown(name.into()))?;
         let table = std::sync::Arc::clone(&entry.table).into_any();
         T::downcast(table).ok_or_else(|| TableError::WrongType {
@@ -219,10 +251,7 @@ impl<P: Protocol> Store<P> {
 
     /// Counts commits and aborts since the store was made, and the memory that old versions take.
     pub fn report(&self) -> Report {
-        let tables = self
-            .tables
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let tables = self.tables();
         let of_table = |entry: &Entry| {
             let meta = entry.table.meta();
             TableReport {
@@ -241,6 +270,7 @@ impl<P: Protocol> Store<P> {
             tables: tables.iter().map(of_table).collect(),
             old_versions: self.pins.retained(),
             memory: self.pins.slabs().bytes() as u64,
+            disk: self.home.as_ref().map(|home| home.report()),
         }
     }
 
@@ -262,6 +292,9 @@ impl<P: Protocol> Store<P> {
 
     /// Runs `f` as a transaction: all that it writes happens at one moment, or nothing of it. If
     /// another transaction is in the way, `f` is run again; its other effects are not undone.
+    ///
+    /// What it writes to kept tables is on disk some time later, 10 ms by default;
+    /// [`transact_durable`](Self::transact_durable) says when.
     ///
     /// ```
     /// use corelay_txn::store::{Silo, Store};
@@ -286,7 +319,8 @@ impl<P: Protocol> Store<P> {
     /// ```
     ///
     /// # Errors
-    /// If `f` gives the transaction up, or it was [refused](Reason::Refused).
+    /// If `f` gives the transaction up, or it was [refused](Reason::Refused), or the
+    /// [disk](Reason::Disk) does not take it.
     #[inline]
     #[track_caller]
     pub fn transact<R>(&self, f: impl FnMut(&mut Tx<'_, P>) -> tx::Result<R>) -> tx::Result<R> {
@@ -324,7 +358,8 @@ impl<P: Protocol> Store<P> {
         &self,
         f: impl FnMut(&mut Tx<'_, P>) -> Result<R, E>,
     ) -> Result<R, E> {
-        run(self, false, Location::caller(), f)
+        let ended = run(self, false, Location::caller(), f, |_| ());
+        ended.map(|(answer, ())| answer)
     }
 
     /// Runs `f` as a transaction that only reads.
@@ -337,7 +372,8 @@ impl<P: Protocol> Store<P> {
     #[inline]
     #[track_caller]
     pub fn read_only<R>(&self, f: impl FnMut(&mut Tx<'_, P>) -> tx::Result<R>) -> tx::Result<R> {
-        run(self, true, Location::caller(), f)
+        let ended = run(self, true, Location::caller(), f, |_| ());
+        ended.map(|(answer, ())| answer)
     }
 
     fn count(&self, reason: Reason) {
@@ -345,20 +381,29 @@ impl<P: Protocol> Store<P> {
     }
 }
 
+/// Runs a transaction until it has ended. `committed` is called after the commit.
 #[inline(always)]
-fn run<P: Protocol, R, E: From<Abort>>(
+#[track_caller]
+pub(super) fn run<P: Protocol, R, E: From<Abort>, C>(
     store: &Store<P>,
     is_read_only: bool,
     at: &'static Location<'static>,
     mut f: impl FnMut(&mut Tx<'_, P>) -> Result<R, E>,
-) -> Result<R, E> {
+    committed: impl FnOnce(&mut Tx<'_, P>) -> C,
+) -> Result<(R, C), E> {
     let mut tx = Tx::begin(store, is_read_only);
     loop {
-        let ended = match catch_unwind(AssertUnwindSafe(|| f(&mut tx))) {
+        let attempt = || {
+            let answer = f(&mut tx)?;
+            tx.encode()?;
+            Ok(answer)
+        };
+        let ended = match catch_unwind(AssertUnwindSafe(attempt)) {
             Ok(Ok(answer)) => match tx.commit() {
                 Ok(()) => {
+                    let committed = committed(&mut tx);
                     tx.end();
-                    return Ok(answer);
+                    return Ok((answer, committed));
                 }
                 Err(reason) => {
                     tx.give_up(reason);
@@ -400,6 +445,7 @@ fn run<P: Protocol, R, E: From<Abort>>(
 
 impl<'s, P: Protocol> Tx<'s, P> {
     #[inline(always)]
+    #[track_caller]
     fn begin(store: &'s Store<P>, is_read_only: bool) -> Self {
         let claim = store.pins.claim();
         let work = claim.take_work();
@@ -413,6 +459,9 @@ impl<'s, P: Protocol> Tx<'s, P> {
             is_pinned: false,
             attempts: 0,
         };
+        if store.writers.is_some() {
+            tx.open_log();
+        }
         tx.pin();
         tx
     }
@@ -441,15 +490,33 @@ impl<'s, P: Protocol> Tx<'s, P> {
             protocol.settle(self.work.time);
             return Ok(());
         }
+        let stamp = match self.work.log.is_some() {
+            true => self.commit_logged()?,
+            false => self.install(|| Ok(()))?.stamp,
+        };
+        protocol.settle(stamp);
+        Ok(())
+    }
+
+    /// Installs what the transaction has written, unless another one runs alone. `hold` is called in
+    /// between: see [`Commit::run`].
+    #[inline(always)]
+    pub(super) fn install<H>(
+        &mut self,
+        hold: impl FnOnce() -> Result<H, Reason>,
+    ) -> Result<Done<H>, Reason> {
+        let (store, is_alone) = (self.store, self.is_alone);
         let commit = Commit {
-            protocol,
+            protocol: &store.protocol,
             claim: &self.claim,
             work: &mut self.work,
         };
-        let (store, is_alone) = (self.store, self.is_alone);
-        let done = commit.run(|| is_alone || !store.serial.is_held())?;
-        protocol.settle(done.stamp);
-        Ok(())
+        commit.run(|| {
+            if !is_alone && store.serial.is_held() {
+                return Err(Reason::Yielded);
+            }
+            hold()
+        })
     }
 
     #[inline(always)]
@@ -482,7 +549,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
 
     /// Why this attempt is run again, although its closure ends it: it may have seen what never
     /// existed at one moment.
-    fn mixed(&mut self) -> Option<Reason> {
+    pub(super) fn mixed(&mut self) -> Option<Reason> {
         if !P::SEES_MIXED {
             return None;
         }

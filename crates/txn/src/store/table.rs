@@ -1,8 +1,10 @@
 //! Tables: what a store's rows are found in.
 
-use super::claim::Claim;
+use super::claim::{Claim, Pinned};
 use super::garbage::Garbage;
 use super::index::Gap;
+use super::kept::Keep;
+use super::pins::Pins;
 use super::record::{Head, Record, Row, Version};
 use super::slab::{Class, Slabs};
 use super::stats::{Counts, Reason};
@@ -13,10 +15,10 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
-use std::sync::Arc;
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
 
 /// The part of a table that does not depend on its types.
-#[derive(Debug)]
 pub(crate) struct Meta {
     pub(crate) name: Box<str>,
     /// The number of the store that the table belongs to.
@@ -28,6 +30,8 @@ pub(crate) struct Meta {
     /// The number of removals whose records have left the index, or are about to.
     removals: AtomicU64,
     pub(crate) counts: Counts,
+    /// How the table's rows are written to the log, if they are. Set once they have been loaded.
+    kept: OnceLock<Box<dyn Keep>>,
 }
 
 impl Meta {
@@ -39,7 +43,19 @@ impl Meta {
             absent: AtomicU64::new(0),
             removals: AtomicU64::new(0),
             counts: Counts::default(),
+            kept: OnceLock::new(),
         }
+    }
+
+    /// How the table's rows are written to the log, if the table is kept on disk.
+    pub(crate) fn kept(&self) -> Option<&dyn Keep> {
+        self.kept.get().map(|kept| &**kept)
+    }
+
+    /// Keeps the table on disk from now on. Nobody else has it yet.
+    pub(crate) fn keep(&self, kept: Box<dyn Keep>) {
+        let was_kept = self.kept.set(kept).is_err();
+        debug_assert!(!was_kept, "a table is kept once");
     }
 
     /// The largest stamp of a removal. Loaded after a look into the index found nothing, it is not
@@ -114,7 +130,14 @@ pub(crate) trait AnyTable: Send + Sync {
     fn meta(&self) -> &Meta;
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+
+    /// Shows all records and their newest committed versions, until `each` breaks. Those that are
+    /// entered or removed meanwhile may be missed or seen.
+    fn walk(&self, pins: &Pins, each: &mut Each<'_>);
 }
+
+/// A visitor of records and their newest committed versions, both of which live during the call.
+pub(crate) type Each<'a> = dyn FnMut(*const Head, *mut Version) -> ControlFlow<()> + 'a;
 
 impl<K, V, I> AnyTable for Inner<K, V, I>
 where
@@ -128,6 +151,22 @@ where
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+
+    fn walk(&self, pins: &Pins, each: &mut Each<'_>) {
+        let mut place = I::Place::default();
+        loop {
+            // A pin for each part, so that memory can be freed meanwhile.
+            let pinned = Pinned::new(pins);
+            let mut show = |record: &Record<K, V>| {
+                // Not by `head()`: the row is found by this pointer.
+                let head = std::ptr::from_ref(record).cast::<Head>();
+                each(head, record.head().load().version())
+            };
+            if self.index.walk(&mut place, &pinned, &mut show).is_break() {
+                return;
+            }
+        }
     }
 }
 
@@ -169,6 +208,18 @@ pub trait Index<K, V>: Send + Sync + Sized + 'static {
 
     /// Takes the record out of the index. Returns the pointer by which it was entered.
     fn unlink(&self, record: &Record<K, V>, claim: &Claim<'_>) -> Option<*mut Record<K, V>>;
+
+    /// A place in the index, between two parts of it.
+    type Place: Default;
+
+    /// Shows the records of the next part of the index, from `place` on. Breaks after the last one,
+    /// or with `each`.
+    fn walk(
+        &self,
+        place: &mut Self::Place,
+        claim: &Claim<'_>,
+        each: &mut dyn FnMut(&Record<K, V>) -> ControlFlow<()>,
+    ) -> ControlFlow<()>;
 
     /// Takes all records out.
     fn take_all(&mut self) -> Vec<*mut Record<K, V>>;

@@ -380,6 +380,11 @@ impl<'s, P: Protocol> Tx<'s, P> {
         if table.meta.store != self.store.id() {
             foreign(&table.meta.name);
         }
+        self.operation()
+    }
+
+    #[inline(always)]
+    pub(super) fn operation(&mut self) -> Result<Operation<'_, 's, P>> {
         if let Some(reason) = self.doom {
             return Err(Abort::new(reason));
         }
@@ -410,7 +415,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
 
     /// Notes that the attempt must not commit.
     #[cold]
-    fn doom(&mut self, reason: Reason, meta: Option<&Meta>) -> Abort {
+    pub(super) fn doom(&mut self, reason: Reason, meta: Option<&Meta>) -> Abort {
         if let Some(meta) = meta {
             meta.count(reason);
         }

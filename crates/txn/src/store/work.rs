@@ -1,6 +1,7 @@
 //! The read set, the write set and the absences of a transaction.
 
 use super::index::Gap;
+use super::kept::Log;
 use super::record::{Head, Version, Word};
 use super::table::{Meta, Ops};
 
@@ -63,6 +64,8 @@ pub(crate) struct Work {
     pub(crate) floor: u64,
     /// Comparisons with the transaction's time that the clock left open.
     pub(crate) uncertain: u64,
+    /// The slot's part of the log, if the store is kept on disk.
+    pub(crate) log: Option<Box<Log>>,
 }
 
 // SAFETY: the pointers are only followed by the transaction that owns the slot, while it is pinned;

@@ -5,6 +5,7 @@
 use crate::opening::TempDir;
 use corelay_txn::store::disk::{Disk, Options, Records};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,15 +17,52 @@ const DIR: &str = "CORELAY_DISK_TEST_DIR";
 const THREADS: u64 = 2;
 const ENTRIES: u64 = 16;
 
-fn start(dir: &Path) -> Child {
+/// Starts this test program again, with the test `child` alone.
+fn start(child: &str, environment: &[(&str, &OsStr)]) -> Child {
     let program = std::env::current_exe().unwrap();
     Command::new(program)
-        .args(["--exact", "killed::child", "--ignored", "--nocapture"])
-        .env(DIR, dir)
+        .args(["--exact", child, "--ignored", "--nocapture"])
+        .envs(environment.iter().copied())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
+}
+
+/// Starts the child so many times, and kills it each time when it has said some lines, each of a
+/// thread's number and what was answered to that. Calls `check` with the lines after each kill.
+pub(crate) fn run_and_kill(
+    child: &str,
+    environment: &[(&str, &OsStr)],
+    kills: u32,
+    mut check: impl FnMut(Vec<(u64, u64)>),
+) {
+    let mut random = u64::from(std::process::id());
+    for round in 0..kills {
+        let mut child = start(child, environment);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let wanted = (random >> 58) as usize + 1;
+        let mut answered = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let mut words = line.split(' ').map(str::parse::<u64>);
+            if let (Some(Ok(thread)), Some(Ok(number))) = (words.next(), words.next()) {
+                answered.push((thread, number));
+                if answered.len() == wanted {
+                    // What it still says is read too.
+                    child.kill().unwrap();
+                }
+            }
+        }
+        child.wait().unwrap();
+        assert!(
+            answered.len() >= wanted,
+            "round {round}: the process ended by itself"
+        );
+        check(answered);
+    }
 }
 
 fn options() -> Options {
@@ -110,54 +148,39 @@ fn word(bytes: &[u8]) -> u64 {
 fn random_kills_lose_nothing_that_was_answered() {
     let dir = TempDir::new("killed");
     let mut answered = HashMap::new();
-    let mut random = u64::from(std::process::id());
-    for round in 0..3 * crate::stress() {
-        let mut child = start(&dir.0);
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        let after = random >> 58;
-        let mut seen = 0;
-        for line in lines.lines() {
-            let line = line.unwrap();
-            let mut words = line.split(' ').map(str::parse::<u64>);
-            if let (Some(Ok(thread)), Some(Ok(number))) = (words.next(), words.next()) {
-                answered.insert(thread, number);
-                seen += 1;
-                if seen == after + 1 {
-                    // What it still says is read below.
-                    child.kill().unwrap();
-                }
+    let environment = [(DIR, dir.0.as_os_str())];
+    run_and_kill(
+        "killed::child",
+        &environment,
+        3 * crate::stress(),
+        |lines| {
+            answered.extend(lines);
+            let (disk, recovered) = Disk::open(&dir.0, &options()).unwrap();
+            let entries: HashMap<_, _> = recovered.tables[0].entries().collect();
+            drop(disk);
+            for thread in 0..THREADS {
+                let numbers = (0..ENTRIES).map(|entry| {
+                    let key = (thread * ENTRIES + entry).to_le_bytes();
+                    entries.get(&key[..]).map(|value| word(value))
+                });
+                let mut numbers: Vec<_> = numbers.collect();
+                numbers.dedup();
+                assert_eq!(numbers.len(), 1, "half a transaction");
+                let number = numbers[0].unwrap_or(0);
+                let answered = answered.get(&thread).copied().unwrap_or(0);
+                assert!(
+                    number >= answered,
+                    "{answered} was answered, {number} is there"
+                );
             }
-        }
-        child.wait().unwrap();
-        assert!(seen > after, "round {round}: the process ended by itself");
-        let (disk, recovered) = Disk::open(&dir.0, &options()).unwrap();
-        let entries: HashMap<_, _> = recovered.tables[0].entries().collect();
-        drop(disk);
-        for thread in 0..THREADS {
-            let numbers = (0..ENTRIES).map(|entry| {
-                let key = (thread * ENTRIES + entry).to_le_bytes();
-                entries.get(&key[..]).map(|value| word(value))
-            });
-            let mut numbers: Vec<_> = numbers.collect();
-            numbers.dedup();
-            assert_eq!(numbers.len(), 1, "round {round}: half a transaction");
-            let number = numbers[0].unwrap_or(0);
-            let answered = answered.get(&thread).copied().unwrap_or(0);
-            assert!(
-                number >= answered,
-                "round {round}: {answered} was answered, {number} is there"
-            );
-        }
-    }
+        },
+    );
 }
 
 #[test]
 fn directory_in_use_by_another_process_is_refused() {
     let dir = TempDir::new("two");
-    let mut child = start(&dir.0);
+    let mut child = start("killed::child", &[(DIR, dir.0.as_os_str())]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while lines.next().unwrap().unwrap() != "ready" {}
     let error = Disk::open(&dir.0, &options()).unwrap_err();

@@ -5,6 +5,7 @@ use corelay_txn::store::disk::{
 };
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn error(dir: &Path) -> OpenError {
     match Disk::open(dir, &Options::default()) {
@@ -18,7 +19,10 @@ pub(crate) struct TempDir(pub(crate) std::path::PathBuf);
 
 impl TempDir {
     pub(crate) fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("corelay-{name}-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        let dir = std::env::temp_dir().join(format!("corelay-{name}-{pid}-{number}"));
         let _ = fs::remove_dir_all(&dir);
         Self(dir)
     }
@@ -120,7 +124,10 @@ fn table_of_other_types_is_refused() {
     assert!(matches!(error, TableError::Tag { .. }));
     assert!(error.to_string().contains("holds u64 -> u64 on disk"));
     let long = "x".repeat(70_000);
-    assert_eq!(disk.table(&long, ""), Err(TableError::TooLarge));
+    assert_eq!(
+        disk.table(&long, ""),
+        Err(TableError::TooLarge { name: long.clone() })
+    );
 }
 
 #[test]

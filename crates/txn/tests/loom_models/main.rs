@@ -6,6 +6,7 @@ mod hash_index;
 mod oplog;
 mod ordered;
 mod rlu;
+mod store_log;
 mod store_pins;
 mod store_views;
 mod tl2;

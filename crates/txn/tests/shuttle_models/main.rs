@@ -6,4 +6,6 @@ mod schedules;
 
 mod oplog;
 mod rlu;
+mod store_log;
+mod store_views;
 mod tl2;

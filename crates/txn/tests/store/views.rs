@@ -288,12 +288,14 @@ fn strictly_serializable_readers_are_in_real_time_order() {
     let store = Arc::new(Store::new(mvcc));
     let rows = two_rows(&store);
     let hook = {
-        let (clock, store, rows) = (clock.clone(), Arc::downgrade(&store), rows.clone());
+        // Weak, both: the clock has the hook.
+        let (clock, store) = (Arc::downgrade(&clock.0), Arc::downgrade(&store));
+        let rows = rows.clone();
         move || {
             let store = store.upgrade().unwrap();
             let look = || store.read_only(|tx| tx.get(&rows, &1)).unwrap().unwrap();
             let first = look();
-            clock.set_ahead(0);
+            Shared(clock.upgrade().unwrap()).set_ahead(0);
             let second = look();
             assert!(first <= second, "{first}, then {second}");
             assert_eq!(first, 1, "the test tests nothing");

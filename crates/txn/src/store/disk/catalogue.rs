@@ -49,7 +49,8 @@ impl Catalogue {
         }
         let id = self.tables.len();
         if name.len() > MAX_NAME || tag.len() > MAX_NAME || id >= 1 << 31 {
-            return Err(TableError::TooLarge);
+            let name = name.to_owned();
+            return Err(TableError::TooLarge { name });
         }
         let id = id as u32;
         let definition = Definition {

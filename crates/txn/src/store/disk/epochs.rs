@@ -188,6 +188,17 @@ impl Epochs {
     }
 }
 
+/// The maker of a store's writers.
+#[derive(Debug, Clone)]
+pub struct Writers(pub(super) Arc<Epochs>);
+
+impl Writers {
+    /// A writer. A transaction that commits has one for itself.
+    pub fn writer(&self) -> Writer {
+        Epochs::writer(&self.0)
+    }
+}
+
 /// The right to commit with one slot. A transaction that commits has one for itself.
 #[derive(Debug)]
 pub struct Writer {

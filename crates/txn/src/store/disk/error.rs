@@ -176,7 +176,10 @@ pub enum TableError {
         wanted: String,
     },
     /// A name or tag has more than 65,535 bytes, or there are 2³¹ tables.
-    TooLarge,
+    TooLarge {
+        /// The table's name.
+        name: String,
+    },
 }
 
 impl fmt::Display for TableError {
@@ -191,7 +194,7 @@ impl fmt::Display for TableError {
                 "table `{name}` holds {found} on disk, not {wanted}; use these types, or another \
                  name"
             ),
-            Self::TooLarge => f.write_str("a table's name has at most 65,535 bytes"),
+            Self::TooLarge { .. } => f.write_str("a table's name has at most 65,535 bytes"),
         }
     }
 }
@@ -233,7 +236,9 @@ impl std::error::Error for EncodeError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Another snapshot is being made.
+    /// The store is in memory.
+    InMemory,
+    /// Another snapshot is being made, or the rows of a table are being loaded.
     Busy,
     /// An entry cannot be encoded.
     Encode(EncodeError),
@@ -257,7 +262,12 @@ impl SnapshotError {
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another snapshot is being made; wait for it"),
+            Self::InMemory => {
+                f.write_str("the store is in memory; make the store by `Store::open`")
+            }
+            Self::Busy => f.write_str(
+                "another snapshot is being made, or a table loaded; try again when it has ended",
+            ),
             Self::Encode(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
             Self::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
@@ -268,7 +278,7 @@ impl fmt::Display for SnapshotError {
 impl std::error::Error for SnapshotError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Busy => None,
+            Self::InMemory | Self::Busy => None,
             Self::Encode(error) => Some(error),
             Self::Failed(error) => Some(error),
             Self::Io { error, .. } => Some(error),

@@ -57,7 +57,7 @@ mod storage;
 
 pub use codec::{Codec, DecodeError};
 pub use durable::Durable;
-pub use epochs::{Entered, Writer};
+pub use epochs::{Entered, Writer, Writers};
 pub use error::{DiskFailed, EncodeError, OpenError, SnapshotError, TableError};
 pub use options::{Durability, Options};
 pub use record::{MAX_KEY, MAX_TRANSACTION, MAX_VALUE, Records, TableId};
@@ -168,8 +168,12 @@ impl Disk {
         Ok((disk, Recovered::new(recovery, start.elapsed())))
     }
 
-    /// A writer. A transaction that commits has one for itself; the store keeps one for each of its
-    /// slots.
+    /// The maker of this store's writers.
+    pub fn writers(&self) -> Writers {
+        Writers(Arc::clone(&self.epochs))
+    }
+
+    /// A writer, as [`Writers::writer`] makes it.
     pub fn writer(&self) -> Writer {
         Epochs::writer(&self.epochs)
     }

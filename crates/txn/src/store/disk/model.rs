@@ -1,9 +1,9 @@
 //! Epochs without a disk, for the model checkers.
 
-use super::Writer;
 use super::durable::Progress;
 use super::epochs::{Closer, Epochs, Next};
 use super::record;
+use super::{Writer, Writers};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::Sleeper;
 
@@ -13,6 +13,9 @@ pub struct Model {
     epochs: Arc<Epochs>,
     progress: Arc<Progress>,
 }
+
+/// The order of a record's commit, its key, and its value unless it was removed.
+pub type LoggedRecord = (u64, Vec<u8>, Option<Vec<u8>>);
 
 /// The part of the log thread.
 #[derive(Debug)]
@@ -32,6 +35,11 @@ impl Model {
             progress: Arc::clone(&progress),
         };
         (Self { epochs, progress }, log_thread)
+    }
+
+    /// The maker of writers.
+    pub fn writers(&self) -> Writers {
+        Writers(Arc::clone(&self.epochs))
     }
 
     /// A writer.
@@ -57,13 +65,27 @@ impl LogThread {
     }
 
     fn close_for(&mut self, next: Next) -> Vec<u64> {
-        let mut orders = Vec::new();
-        self.closer.close(next, |bytes, commits| {
-            let before = orders.len();
-            record::for_each(bytes, |record| orders.push(record.order)).expect("whole commits");
-            assert_eq!(orders.len() - before, commits as usize);
+        self.records(next)
+            .into_iter()
+            .map(|(order, ..)| order)
+            .collect()
+    }
+
+    /// Closes the open epoch. Returns the order, the key and the value of each of its records.
+    pub fn close_with_records(&mut self) -> Vec<LoggedRecord> {
+        self.records(Next::Open)
+    }
+
+    fn records(&mut self, next: Next) -> Vec<LoggedRecord> {
+        let mut records = Vec::new();
+        self.closer.close(next, |bytes, _| {
+            let each = |record: record::Record<'_>| {
+                let value = record.value.map(<[u8]>::to_vec);
+                records.push((record.order, record.key.to_vec(), value));
+            };
+            record::for_each(bytes, each).expect("whole commits");
         });
-        orders
+        records
     }
 
     /// Publishes an epoch as durable.

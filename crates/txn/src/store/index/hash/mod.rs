@@ -152,14 +152,22 @@ impl<R: Keyed> HashIndex<R> {
         self.segment(hash).unlink(hash, record)
     }
 
-    /// All records, each once. Those that are inserted or unlinked meanwhile may be missed or seen.
+    /// The records of the segment number `part`, each once, or `None` behind the last segment. Those
+    /// that are inserted or unlinked meanwhile may be missed or seen.
+    pub(crate) fn part<'g, G: Guard>(
+        &self,
+        part: usize,
+        guard: &'g G,
+    ) -> Option<impl Iterator<Item = &'g R> + use<'g, R, G>> {
+        self.segments.get(part).map(|segment| segment.scan(guard).1)
+    }
+
+    /// The records of all [parts](Self::part).
     pub(crate) fn iter<'i, 'g, G: Guard>(
         &'i self,
         guard: &'g G,
     ) -> impl Iterator<Item = &'g R> + use<'i, 'g, R, G> {
-        self.segments
-            .iter()
-            .flat_map(|segment| segment.scan(guard).1)
+        (0..).map_while(|part| self.part(part, guard)).flatten()
     }
 
     /// As [`iter`](Self::iter). `on_gap` gets the gaps, each before the records around it. Any insert

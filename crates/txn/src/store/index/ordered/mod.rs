@@ -94,7 +94,7 @@ pub use key::OrderedKey;
 pub(crate) use range::Range;
 
 use super::{Gap, Keyed};
-use crate::store::garbage::Guard;
+use crate::store::garbage::{Guard, discard};
 use block::Block;
 use corelay_sync::facade::atomic::AtomicPtr;
 use node::Node;
@@ -221,8 +221,7 @@ fn upkeep(run: impl FnOnce()) {
         return run();
     }
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-        // Dropping it could panic.
-        std::mem::forget(payload);
+        discard(payload);
     }
 }
 

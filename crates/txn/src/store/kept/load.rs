@@ -1,0 +1,91 @@
+//! Rows that were found on disk, put into their table.
+
+use crate::store::claim::{Claim, Pinned};
+use crate::store::disk::{Codec, RecoveredTable};
+use crate::store::garbage::Guard;
+use crate::store::protocol::Protocol;
+use crate::store::record::{Record, Row, Word};
+use crate::store::store::Store;
+use crate::store::table::{Index, Inner};
+use std::panic::resume_unwind;
+use std::thread;
+
+/// The rows after which a thread ends its pin.
+const PART: usize = 256;
+
+/// Puts all `rows` into a table that nobody else has yet. An error is a sentence that says which
+/// row cannot be read.
+pub(super) fn load<P, K, V, I>(
+    store: &Store<P>,
+    table: &Inner<K, V, I>,
+    rows: &RecoveredTable,
+    codec: Codec<K, V>,
+) -> Result<(), String>
+where
+    P: Protocol,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    I: Index<K, V>,
+{
+    thread::scope(|scope| {
+        let threads: Vec<_> = rows
+            .parts()
+            .map(|mut part| {
+                scope.spawn(move || {
+                    loop {
+                        let pinned = Pinned::new(&store.pins);
+                        for _ in 0..PART {
+                            let Some((key, value)) = part.next() else {
+                                return Ok(());
+                            };
+                            let key = (codec.decode_key)(key);
+                            let key = key.map_err(|error| format!("a key: {error}"))?;
+                            let value = (codec.decode_value)(value);
+                            let value = value.map_err(|error| format!("a row: {error}"))?;
+                            put(store.protocol(), &pinned, table, key, value)?;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        // All of them, before one's error is returned.
+        let ended: Vec<_> = ended.collect();
+        ended
+            .into_iter()
+            .try_for_each(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload)))
+    })
+}
+
+fn put<P, K, V, I>(
+    protocol: &P,
+    claim: &Claim<'_>,
+    table: &Inner<K, V, I>,
+    key: K,
+    value: V,
+) -> Result<(), String>
+where
+    P: Protocol,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    I: Index<K, V>,
+{
+    let hash = table.index.hash(&key);
+    let record = claim.place(Record::<K, V>::locked(key, hash, &raw const table.meta));
+    // SAFETY: the record was made just now. It is retired after it was unlinked, or goes with the
+    // table.
+    let is_new = unsafe { table.index.enter(record, claim, &mut Vec::new()) };
+    if !is_new {
+        // SAFETY: the record is in no index, and this thread's own.
+        claim.retire(unsafe { Record::<K, V>::garbage(record.cast()) });
+        return Err("two keys are equal, but their bytes are not".to_owned());
+    }
+    let version = claim.place(Row::new(value)).cast();
+    // SAFETY: the version was made just now, and is this thread's own.
+    protocol.sign(unsafe { &*version }, 0, 0);
+    // SAFETY: the record lives: nobody removes it while it is locked.
+    unsafe { &*record }
+        .head()
+        .unlock(Word::EMPTY.replaced(version));
+    Ok(())
+}

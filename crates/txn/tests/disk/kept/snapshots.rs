@@ -1,0 +1,159 @@
+//! Snapshots of a store, made while transactions go on.
+
+use super::{Over, by_every_protocol, open, ordered_rows, rows_of};
+use crate::faulty::Faulty;
+use crate::history::lazy;
+use corelay_txn::store::disk::Options;
+use corelay_txn::store::{Protocol, Silo, SnapshotError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+by_every_protocol![
+    snapshots_go_on_beside_writers,
+    snapshots_have_what_nobody_opened,
+    loads_and_snapshots_keep_no_memory,
+];
+
+/// Each transaction moves one from a row to another, in both kinds of tables, whose sums are known.
+fn snapshots_go_on_beside_writers<P: Protocol>(protocol: impl Fn() -> P) {
+    const ROWS: u64 = 3_000;
+    let options = Options {
+        segment_size: 16 << 10,
+        ..lazy()
+    };
+    let storage = Faulty::default();
+    let store = open(protocol(), &storage, &options);
+    let hashed = store.kept_table::<u64, i64>("hashed").unwrap();
+    let ordered = store.kept_ordered::<u64, i64>("ordered").unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut image = None;
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let (store, hashed, ordered, is_over) = (&store, &hashed, &ordered, &is_over);
+            scope.spawn(move || {
+                let mut random = thread;
+                while !is_over.load(Ordering::Relaxed) {
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    let (from, to) = ((random >> 33) % ROWS, (random >> 45) % ROWS);
+                    let moved = store.transact_durable(|tx| {
+                        // A row of nothing is removed, so rows come and go.
+                        for (key, by) in [(from, -1), (to, 1)] {
+                            let left = tx.get(hashed, &key)?.unwrap_or(0) + by;
+                            assert_eq!(tx.get(ordered, &key)?.unwrap_or(0) + by, left);
+                            if left == 0 {
+                                tx.remove(hashed, &key)?;
+                                tx.remove(ordered, &key)?;
+                            } else {
+                                tx.put(hashed, key, left)?;
+                                tx.put(ordered, key, left)?;
+                            }
+                        }
+                        Ok(())
+                    });
+                    let (_, durable) = moved.unwrap();
+                    if random.is_multiple_of(16) {
+                        durable.wait().unwrap();
+                    }
+                }
+            });
+        }
+        let _over = Over(&is_over);
+        while store.report().commits < 100 {
+            std::thread::yield_now();
+        }
+        let snapshots = 6 * crate::stress();
+        for round in 0..snapshots {
+            let report = store.snapshot().unwrap();
+            assert!(report.entries > 0, "nothing was moved");
+            if round == snapshots / 2 {
+                image = Some(storage.image());
+            }
+        }
+    });
+    drop((store, hashed, ordered));
+    for image in [image.unwrap(), storage.image()] {
+        let store = open(protocol(), &Faulty::new(&image), &options);
+        assert!(store.recovered().unwrap().snapshot.is_some());
+        let hashed = store.kept_ordered::<u64, i64>("hashed").unwrap();
+        let ordered = store.kept_ordered::<u64, i64>("ordered").unwrap();
+        let (left, right) = store
+            .read_only(|tx| Ok((tx.rows(&hashed, ..)?, tx.rows(&ordered, ..)?)))
+            .unwrap();
+        assert_eq!(left, right);
+        assert_eq!(left.iter().map(|(_, row)| row).sum::<i64>(), 0);
+        assert!(!left.is_empty());
+    }
+}
+
+fn snapshots_have_what_nobody_opened<P: Protocol>(protocol: impl Fn() -> P) {
+    let storage = Faulty::default();
+    let store = open(protocol(), &storage, &lazy());
+    let left = store.kept_table::<u8, u32>("left").unwrap();
+    let right = store.kept_ordered::<u8, u32>("right").unwrap();
+    let put = store.transact(|tx| {
+        tx.put(&left, 1, 1)?;
+        tx.put(&right, 2, 2)
+    });
+    put.unwrap();
+    drop((store, left, right));
+    for number in 3..6 {
+        let store = open(protocol(), &storage, &lazy());
+        let left = store.kept_table::<u8, u32>("left").unwrap();
+        store.transact(|tx| tx.put(&left, number, 0)).unwrap();
+        let report = store.snapshot().unwrap();
+        // Those of `left`, and the one of `right`.
+        assert_eq!(report.entries, u64::from(number));
+    }
+    let store = open(protocol(), &storage, &lazy());
+    let left = store.kept_ordered::<u8, u32>("left").unwrap();
+    let right = store.kept_table::<u8, u32>("right").unwrap();
+    assert_eq!(ordered_rows(&store, &left).len(), 4);
+    assert_eq!(rows_of(&store, &right), [(2, 2)].into());
+}
+
+#[test]
+fn one_snapshot_at_a_time() {
+    let storage = Faulty::default();
+    let store = open(Silo, &storage, &lazy());
+    let again = std::thread::scope(|scope| {
+        let hold = || {
+            // A second one begins while rows are serialized for the first.
+            let table = store
+                .kept_table::<super::users_code::Calls, u8>("calls")
+                .unwrap();
+            let put = store.transact(|tx| tx.put(&table, super::users_code::Calls, 1));
+            put.unwrap();
+            let mut second = None;
+            super::users_code::on_serialize(
+                || second = Some(store.snapshot()),
+                || {
+                    store.snapshot().unwrap();
+                },
+            );
+            second.unwrap()
+        };
+        scope.spawn(hold).join().unwrap()
+    });
+    assert!(matches!(again, Err(SnapshotError::Busy)));
+}
+
+fn loads_and_snapshots_keep_no_memory<P: Protocol>(protocol: impl Fn() -> P) {
+    const UPDATES: u64 = 20_000;
+    let storage = Faulty::default();
+    let store = open(protocol(), &storage, &lazy());
+    let table = store.kept_ordered::<u64, [u64; 16]>("rows").unwrap();
+    let put = store.transact(|tx| (0..500).try_for_each(|key| tx.put(&table, key, [0; 16])));
+    put.unwrap();
+    drop((store, table));
+    let store = open(protocol(), &storage, &lazy());
+    let table = store.kept_table::<u64, [u64; 16]>("rows").unwrap();
+    store.snapshot().unwrap();
+    for number in 0..UPDATES {
+        let update = store.transact(|tx| tx.update(&table, &(number % 500), |row| row[0] += 1));
+        assert!(update.unwrap());
+    }
+    let kept = store.report().old_versions;
+    let written = UPDATES * size_of::<[u64; 16]>() as u64;
+    assert!(kept < written / 4, "{kept} of {written} bytes are kept");
+}

@@ -238,6 +238,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
             Place::Found(head) => (head, None, State::Found),
             Place::Nowhere(gap) => {
                 operation.tx.miss(gap, &inner.meta)?;
+                operation.tx.work.note_made(&inner.meta, &gap);
                 let hash = inner.index.hash(&key);
                 let record = Record::<K, V>::locked(key, hash, &raw const inner.meta);
                 let record = operation.tx.claim.place(record);
@@ -489,7 +490,7 @@ impl<P: Protocol> Operation<'_, '_, P> {
                 let head = std::ptr::from_ref(record).cast::<Head>();
                 work.write_of(head).map_or(Place::Found(head), Place::Own)
             }
-            Err(gap) if work.made == 0 => Place::Nowhere(gap),
+            Err(gap) if !work.may_have_made(&table.meta, &gap) => Place::Nowhere(gap),
             Err(gap) => find_made(work, table, key).map_or(Place::Nowhere(gap), Place::Own),
         }
     }

@@ -56,6 +56,8 @@ pub(crate) struct Work {
     filter: u64,
     /// Writes that insert a record.
     pub(crate) made: usize,
+    /// A bit for the table and hash of each of them.
+    made_filter: u64,
     /// The time from which the transaction reads, if the protocol has one.
     pub(crate) time: u64,
     /// Versions before this are certainly older than `time`.
@@ -72,8 +74,17 @@ pub(crate) struct Work {
 // new versions are `Send`, as a table demands of its values.
 unsafe impl Send for Work {}
 
-fn bit(head: *const Head) -> u64 {
-    1 << ((head.addr() >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize) >> (usize::BITS - 6))
+fn bit(number: u64) -> u64 {
+    1 << (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+}
+
+fn head_bit(head: *const Head) -> u64 {
+    bit(head.addr() as u64 >> 5)
+}
+
+fn made_bit(meta: *const Meta, gap: &Gap) -> u64 {
+    // The bits of a prefix may all be high ones.
+    bit(meta.addr() as u64 ^ gap.hash ^ gap.hash.rotate_left(32))
 }
 
 impl Write {
@@ -88,14 +99,25 @@ impl Work {
     /// The write of a record, if there is one.
     #[inline(always)]
     pub(crate) fn write_of(&self, head: *const Head) -> Option<usize> {
-        if self.filter & bit(head) == 0 {
+        if self.filter & head_bit(head) == 0 {
             return None;
         }
         self.writes.iter().rposition(|write| write.head == head)
     }
 
+    /// Notes that the transaction inserts a record where it has found `gap`.
+    pub(crate) fn note_made(&mut self, meta: &Meta, gap: &Gap) {
+        self.made_filter |= made_bit(meta, gap);
+    }
+
+    /// Whether the transaction may have inserted the record that it has looked for, and found `gap`.
+    #[inline(always)]
+    pub(crate) fn may_have_made(&self, meta: &Meta, gap: &Gap) -> bool {
+        self.made_filter & made_bit(meta, gap) != 0
+    }
+
     pub(crate) fn push_write(&mut self, write: Write) {
-        self.filter |= bit(write.head);
+        self.filter |= head_bit(write.head);
         self.made += usize::from(write.state == State::Made);
         self.writes.push(write);
     }
@@ -130,6 +152,7 @@ impl Work {
         clear(&mut self.writes);
         self.filter = 0;
         self.made = 0;
+        self.made_filter = 0;
         self.floor = 0;
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Gap {
     pub(crate) place: *const (),
     /// The content that was seen there: a version number, or the address of the contents.
     pub(crate) seen: usize,
-    /// The hash that was looked for; 0 if the index is ordered.
+    /// The hash that was looked for, or the key's prefix if the index is ordered; 0 for a range.
     pub(crate) hash: u64,
     /// Whether nothing was added at `place` since, except records for which `is_own` is true; it is
     /// given a record's address. Deletions may count as changes.

@@ -189,7 +189,10 @@ impl<R: Record, const N: usize> Ordered<R, N> {
         let (node, block) = self.leaf(aim);
         match block.find(aim) {
             Ok(at) => Ok(block.record(at)),
-            Err(_) => Err(Self::gap((node, block))),
+            Err(_) => Err(Gap {
+                hash: key.prefix(),
+                ..Self::gap((node, block))
+            }),
         }
     }
 

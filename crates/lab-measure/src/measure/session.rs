@@ -55,10 +55,11 @@ struct Measured {
 struct TakenSample {
     slice: Slice,
     bracket: Option<Bracket>,
-    /// Latencies in packed form, if operations arrived on a schedule; likewise the two fields
-    /// below.
+    /// Latencies in packed form, if operations arrived on a schedule or were timed; likewise the
+    /// field below.
     latencies: Option<Packed>,
     latency_ns: Option<Percentiles>,
+    /// The operations that arrived, if they arrived on a schedule.
     arrivals: Option<Arrivals>,
     counts: Option<ConflictCounts>,
     picture: Option<PictureResult>,
@@ -200,7 +201,8 @@ impl<W: WorkloadInfo> Session<W> {
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
                 let bracket = rig.bracket(before, after);
                 let counts = entry.contender.counts();
-                let sample = TakenSample::new(slice, bracket, counts);
+                let has_schedule = entry.point.load.is_some();
+                let sample = TakenSample::new(slice, has_schedule, bracket, counts);
                 entry.taken.push(TakenSample { picture, ..sample });
             }
             before = after;
@@ -282,7 +284,9 @@ impl Measured {
         match outcome {
             Ok(slice) => {
                 self.ops += slice.ops();
-                self.failure = slice.tally.as_ref().and_then(|t| t.gap(slice.ops()));
+                // Without a schedule, clients time some operations only.
+                let whole = slice.tally.as_ref().filter(|_| self.point.load.is_some());
+                self.failure = whole.and_then(|t| t.gap(slice.ops()));
                 Some(slice)
             }
             Err(panic) => {
@@ -400,13 +404,18 @@ fn together<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
 }
 
 impl TakenSample {
-    fn new(mut slice: Slice, bracket: Option<Bracket>, counts: Option<ConflictCounts>) -> Self {
+    fn new(
+        mut slice: Slice,
+        has_schedule: bool,
+        bracket: Option<Bracket>,
+        counts: Option<ConflictCounts>,
+    ) -> Self {
         let tally = slice.tally.take();
         let tally = tally.as_ref();
         Self {
             latencies: tally.map(Tally::packed),
             latency_ns: tally.and_then(Tally::percentiles),
-            arrivals: tally.map(|t| Arrivals {
+            arrivals: tally.filter(|_| has_schedule).map(|t| Arrivals {
                 due: t.issued + t.unserved,
                 late: t.late,
                 unserved: t.unserved,

@@ -24,7 +24,7 @@ pub(crate) struct Slice {
     pub(crate) wall_s: f64,
     /// CPU time of the whole process meanwhile, in seconds; 0 if the system does not say.
     pub(crate) cpu_s: f64,
-    /// The tally over all clients, if operations arrived on a schedule.
+    /// The tally over all clients, if operations arrived on a schedule or were timed.
     pub(crate) tally: Option<Tally>,
 }
 
@@ -95,17 +95,21 @@ pub(crate) fn run(
     let members = contender.clients();
     let (clients, first) = (members.len(), members.start);
     let gate = Arc::new(Gate::default());
-    let tallies = load.map(|_| Arc::new(Mutex::new(Tally::default())));
+    let tallies: Arc<Mutex<Tally>> = Arc::default();
     let running = {
-        let (load, tallies) = (load.map(|all| all as f64 / clients as f64), tallies.clone());
+        let (load, tallies) = (
+            load.map(|all| all as f64 / clients as f64),
+            Arc::clone(&tallies),
+        );
         let (gate, contender, draw) = (Arc::clone(&gate), Arc::clone(contender), draw.clone());
         crew.start(members, move |member| {
             let index = member - first;
-            let arrivals = load.zip(tallies.clone()).map(|(load, tallies)| Arrivals {
+            let arrivals = load.map(|load| Arrivals {
                 schedule: draw.schedule(index, stream, load),
-                tallies,
+                tallies: Arc::clone(&tallies),
             });
             let client = Client::new(index, draw.stream(index, stream), Arc::clone(&gate.stop))
+                .with_tallies(Arc::clone(&tallies))
                 .with_arrivals(arrivals);
             gate.wait();
             let start = Instant::now();
@@ -141,14 +145,12 @@ pub(crate) fn run(
         .map_or(Duration::ZERO, |(start, end)| end - start);
     let per_thread = ended.iter().map(|e| e.0).collect();
     // A client's panic was reported above, so a poisoned lock adds nothing.
-    let all = |t: Arc<Mutex<Tally>>| {
-        std::mem::take(&mut *t.lock().unwrap_or_else(PoisonError::into_inner))
-    };
+    let tally = std::mem::take(&mut *tallies.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Slice {
         per_thread,
         wall_s: wall.as_secs_f64().max(1e-9),
         cpu_s,
-        tally: tallies.map(all),
+        tally: Some(tally).filter(|tally| load.is_some() || tally.answered() > 0),
     })
 }
 

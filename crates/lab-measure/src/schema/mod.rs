@@ -61,6 +61,9 @@
 //! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain }
 //! ```
 //!
+//! Runs of `ycsb` and `tpcc`, and their modes and samples, have `latency_ns`: the time of one
+//! transaction in 32, from its first attempt to its answer, in a closed loop.
+//!
 //! `updates` is in percent. Methods on a clock with a boundary have `boundary_ns`, the boundary as
 //! used, and `boundary_scale`, the factor by which the measured one was multiplied. If that is
 //! below 1, `no_longer_correct` is true whatever the check has found: comparisons that the clock

@@ -120,7 +120,7 @@ impl Arrivals {
 }
 
 /// Adds one client's tally to that of the slice.
-fn put(tallies: &Mutex<Tally>, tally: &Tally) {
+pub(super) fn put(tallies: &Mutex<Tally>, tally: &Tally) {
     // If a client panicked while it held the lock, the slice has failed anyway.
     let mut all = tallies.lock().unwrap_or_else(PoisonError::into_inner);
     all.merge(tally);

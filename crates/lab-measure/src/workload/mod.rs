@@ -12,6 +12,7 @@
 //! | [`raytrace`] | tracing a picture whose tiles come from a shared queue (F7) |
 //! | [`latency`] | fetch-add on a schedule: how long an answer takes under load |
 //! | [`schedule`] | the moments at which operations arrive |
+//! | [`timed`] | the time that operations of a closed loop take |
 //! | [`worker`] | clients that use their answers |
 //! | [`structure`] | lists, maps, queues, a heap and a cache |
 //! | [`random`] | the choice of variables, by one cheap generator for every rival |
@@ -29,5 +30,6 @@ pub mod root;
 pub mod schedule;
 pub mod slow;
 pub mod structure;
+pub mod timed;
 pub mod worker;
 pub mod zipf;

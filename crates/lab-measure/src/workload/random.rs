@@ -9,6 +9,7 @@
 //! * **zipf:θ**: variable `k` (from 0) is drawn with probability proportional to
 //!   `1 / (k + 1)^θ`, by [`Zipf`].
 
+use crate::measure::tally::Tally;
 use crate::workload::latency::Arrivals;
 use crate::workload::operation::Workload;
 use crate::workload::schedule::Schedule;
@@ -18,7 +19,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The distribution by which variables are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -195,6 +196,8 @@ pub struct Client {
     pub(super) stop: Arc<AtomicBool>,
     /// The schedule of operations; `None` for a closed loop, where they follow each other at once.
     pub(super) arrivals: Option<Arrivals>,
+    /// The tally of the slice, to which clients add what they have timed.
+    pub(super) tallies: Arc<Mutex<Tally>>,
 }
 
 /// Operations between two reads of the stop flag: rare enough to cost nothing, and often enough
@@ -209,7 +212,13 @@ impl Client {
             stream,
             stop,
             arrivals: None,
+            tallies: Arc::default(),
         }
+    }
+
+    /// The same client, but it adds what it times to `tallies`.
+    pub(crate) fn with_tallies(self, tallies: Arc<Mutex<Tally>>) -> Self {
+        Self { tallies, ..self }
     }
 
     /// The same client with a schedule, if `arrivals` are given.
@@ -241,6 +250,7 @@ impl Client {
                 stream,
                 stop: Arc::clone(&self.stop),
                 arrivals: None,
+                tallies: Arc::clone(&self.tallies),
             }
         })
     }
@@ -275,34 +285,42 @@ impl Client {
     /// The loop is compiled once per method and distribution; nothing is dispatched per operation.
     #[inline]
     pub fn drive(mut self, op: impl FnMut(usize) -> u64) -> u64 {
-        if let Some(arrivals) = self.arrivals.take() {
-            return self.drive_on_schedule(arrivals, op);
+        match self.arrivals.take() {
+            Some(arrivals) => self.drive_on_schedule(arrivals, op),
+            None => self.drive_in_blocks(OPS_PER_STOP_CHECK, op),
         }
-        let mut rng = self.stream.rng;
+    }
+
+    /// The closed loop of [`drive`](Self::drive), which reads the stop flag after each block of
+    /// operations.
+    #[inline(always)]
+    pub(super) fn drive_in_blocks(mut self, block: u64, op: impl FnMut(usize) -> u64) -> u64 {
+        let (stop, rng) = (&self.stop, &mut self.stream.rng);
         match &self.stream.law {
             // A single variable needs no choosing, for any method.
-            &Law::Uniform { vars: 1 } => repeat(&self.stop, || 0, op),
-            &Law::Uniform { vars } => repeat(&self.stop, || uniform(&mut rng, vars), op),
-            Law::Zipf { zipf, .. } => repeat(&self.stop, || zipf.sample(&mut rng) as usize, op),
+            &Law::Uniform { vars: 1 } => repeat(stop, block, || 0, op),
+            &Law::Uniform { vars } => repeat(stop, block, || uniform(rng, vars), op),
+            Law::Zipf { zipf, .. } => repeat(stop, block, || zipf.sample(rng) as usize, op),
         }
     }
 }
 
-/// The closed loop: runs `op` on variables that `choose` draws, until `stop` is true; returns how
-/// often.
+/// The closed loop: runs `op` on variables that `choose` draws, in blocks until `stop` is true;
+/// returns how often.
 #[inline(always)]
 fn repeat(
     stop: &AtomicBool,
+    block: u64,
     mut choose: impl FnMut() -> usize,
     mut op: impl FnMut(usize) -> u64,
 ) -> u64 {
     let (mut done, mut sum) = (0u64, 0u64);
     // At least one block, so that a client which gets its CPU late has still taken part.
     loop {
-        for _ in 0..OPS_PER_STOP_CHECK {
+        for _ in 0..block {
             sum = sum.wrapping_add(op(choose()));
         }
-        done += OPS_PER_STOP_CHECK;
+        done += block;
         // Relaxed: the flag carries no data; results travel by the join.
         if stop.load(Ordering::Relaxed) {
             break;

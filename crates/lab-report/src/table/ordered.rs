@@ -1,14 +1,23 @@
 //! Workloads ordered by a clock, as a table for the terminal.
 
 use super::footnotes;
-use crate::plot::significant;
+use crate::plot::{grouped, significant};
 use crate::table::columns::columns;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size};
 use std::fmt::Write;
 
+/// The column before which the times of operations stand, if they were timed.
+const TIMES: usize = 9;
+
+const TIMED: &str = "Latency of a transaction from its first attempt to its answer, in both modes \
+    together: of one in 32,\nor of each that is kept on disk. Clients do not pause, so a stall is one \
+    slow transaction for each that\nwaits in it.";
+
 /// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
-    let head = [
+    // Only transactions on a database are timed.
+    let is_timed = results.runs.iter().any(|run| run.latency_ns.is_some());
+    let mut head = vec![
         "method",
         "threads",
         "form",
@@ -22,9 +31,22 @@ pub fn of(results: &Results) -> String {
         "uncertain",
         "result",
     ];
-    let table = columns(head, results.runs.iter().map(row), 1);
+    if is_timed {
+        head.splice(TIMES..TIMES, ["p50 ns", "p99 ns", "p99.9 ns", "max ns"]);
+    }
+    let rows = results.runs.iter().map(|run| {
+        let mut row = row(run);
+        if is_timed {
+            row.splice(TIMES..TIMES, times(run));
+        }
+        row
+    });
+    let table = columns(head, rows, 1);
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
+    if is_timed {
+        let _ = writeln!(text, "{}", TIMED);
+    }
     let _ = writeln!(
         text,
         "Medians and quartiles. Aborts by reason (a lock, a value that was read, a newer version, a \
@@ -74,6 +96,12 @@ fn row(run: &Run) -> Vec<String> {
         per_thousand(counts.uncertain),
         result(run).to_owned(),
     ]
+}
+
+/// Formats the percentiles of the latencies.
+fn times(run: &Run) -> [String; 4] {
+    let latency = run.latency_ns.map(|l| [l.p50, l.p99, l.p999, l.max]);
+    latency.map_or_else(|| ["–"; 4].map(str::to_owned), |ns| ns.map(grouped))
 }
 
 /// Returns the result of a run. One with too small a boundary is called no longer correct,

@@ -2,7 +2,7 @@
 
 use crate::program::{corelay, fine, refused};
 use corelay_lab_bench::ordered::spec::Bench;
-use corelay_lab_measure::schema::{ConflictCounts, Results, Run};
+use corelay_lab_measure::schema::{ConflictCounts, Mode, Percentiles, Results, Run, Sample};
 
 /// Runs a benchmark; every figure has been checked by the program.
 #[track_caller]
@@ -88,6 +88,7 @@ fn databases_are_measured_and_checked_with_every_mix() {
         runs.iter()
             .all(|run| run.method != "dashmap" && number(run, "rows") == 512)
     );
+    assert!(runs.iter().all(has_latencies));
     let singles = bench("ycsb --threads 2 --rows 64 --requests 1 --method dashmap,silo");
     assert_eq!(methods(&singles), ["dashmap", "silo"]);
     for level in ["snapshot", "serializable", "strict"] {
@@ -99,6 +100,21 @@ fn databases_are_measured_and_checked_with_every_mix() {
     }
     let runs = bench("tpcc --threads 3 --shrink 100 --warehouses 2 --mix payment-neworder");
     assert!(runs.iter().all(|run| number(run, "warehouses") == 2));
+    assert!(runs.iter().all(has_latencies));
+}
+
+/// Whether transactions were timed: some, in each sample and all together.
+fn has_latencies(run: &Run) -> bool {
+    let ascend = |latency: Percentiles| {
+        0 < latency.p50
+            && latency.p50 <= latency.p99
+            && latency.p99 <= latency.p999
+            && latency.p999 <= latency.max
+    };
+    let is_kept = |sample: &Sample| sample.mode != Mode::Discarded;
+    run.samples.iter().all(|s| s.latency_ns.is_some_and(ascend))
+        && run.latency_ns.is_some() == run.samples.iter().any(is_kept)
+        && run.samples.iter().all(|s| s.arrivals.is_none())
 }
 
 #[test]

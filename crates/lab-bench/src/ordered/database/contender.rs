@@ -12,6 +12,10 @@ use corelay_lab_measure::workload::random::Client;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// One transaction in so many is timed, from its first attempt to its answer. The two looks at the
+/// clock then take 1.5 ns of each, and a second of measuring has thousands of times.
+const TIMED: u64 = 32;
+
 /// A workload: tables, the terminals that work on them, and a check.
 pub(super) trait Work: Copy + Send + Sync + 'static {
     /// All tables, as an engine keeps them.
@@ -112,7 +116,7 @@ impl<W: Work, H: Host<W>> Contender for DatabaseContender<W, H> {
     fn client(&self, client: Client) -> u64 {
         let mut terminal = locked(&self.terminals[client.index]);
         let mut session = self.host.session();
-        client.among(usize::MAX).drive(|random| {
+        client.among(usize::MAX).drive_timed(TIMED, |random| {
             self.work
                 .transact(&mut terminal, random as u64, &mut session)
         })

@@ -1,6 +1,6 @@
 //! The ordered workloads and their parameters.
 
-use super::database::{tpcc, ycsb};
+use super::database::{Tape, tpcc, ycsb};
 use corelay_lab_measure::schema::{Extra, Size};
 use corelay_lab_measure::workload::operation::WorkloadInfo;
 pub use corelay_txn::store::Isolation;
@@ -56,6 +56,8 @@ pub enum Bench {
         shape: ycsb::Shape,
         /// The isolation of multi-version stores.
         isolation: Isolation,
+        /// The place for the history, if it is recorded.
+        tape: Option<&'static Tape>,
     },
     /// Transactions of wholesale suppliers, who have warehouses.
     Tpcc {
@@ -188,7 +190,12 @@ impl Bench {
     pub fn bytes(self) -> u64 {
         match self {
             // A row, and the version and the record around it.
-            Self::Ycsb { shape, .. } => shape.rows * 1_200,
+            Self::Ycsb { shape, tape, .. } => {
+                // The reads and writes of an attempt, and what the checker makes of them.
+                let per_attempt = 200 * shape.requests as u64;
+                let history = tape.map_or(0, |tape| tape.limit() * per_attempt);
+                shape.rows * 1_200 + history
+            }
             Self::Tpcc { shape, .. } => shape.bytes(),
             _ => 0,
         }
@@ -243,7 +250,9 @@ impl WorkloadInfo for Spec {
                 reads_every: Some(reads_every),
                 ..Extra::from([("pages", pages.into())])
             },
-            Bench::Ycsb { shape, isolation } => Extra {
+            Bench::Ycsb {
+                shape, isolation, ..
+            } => Extra {
                 mix: Some(shape.mix.to_string()),
                 rows: Some(shape.rows),
                 requests: number(shape.requests),

@@ -64,6 +64,7 @@ const fn ycsb(mix: ycsb::Mix, requests: usize) -> Bench {
             theta: 0.9,
         },
         isolation: Isolation::Serializable,
+        tape: None,
     }
 }
 

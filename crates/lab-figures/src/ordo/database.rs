@@ -74,6 +74,7 @@ fn panels(size: &Size) -> Vec<Panel> {
             theta,
         },
         isolation,
+        tape: None,
     };
     let orders = Bench::Tpcc {
         shape: tpcc::Shape {

@@ -42,6 +42,7 @@ const fn requests(mix: ycsb::Mix, theta: f64) -> Bench {
             theta,
         },
         isolation: Isolation::Serializable,
+        tape: None,
     }
 }
 

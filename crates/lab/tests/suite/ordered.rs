@@ -1,6 +1,7 @@
 //! What a clock orders, as the users of `corelay bench` meet it: at smoke size, with results checked.
 
 use crate::program::{corelay, fine, refused};
+use corelay_history::transactions::{History, Level, check};
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Percentiles, Results, Run, Sample};
 
@@ -118,6 +119,48 @@ fn has_latencies(run: &Run) -> bool {
 }
 
 #[test]
+fn histories_are_written_in_both_forms_and_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let run = |name: &str, more: &str| {
+        let file = file(name);
+        let line = format!("ycsb --threads 2 --rows 8 --requests 3 --history {file} {more}");
+        let [run] = &bench(&line)[..] else {
+            panic!("one contender");
+        };
+        (std::fs::read_to_string(file).unwrap(), run.notes.join("\n"))
+    };
+
+    let (json, said) = run("h.json", "--method tictoc --mix F --history-limit 500");
+    let read: History = History::read(json.as_bytes()).unwrap();
+    // Each client may have gone on for the attempts of its last transaction.
+    assert!((500..700).contains(&read.len()), "{}", read.len());
+    assert!(
+        said.contains("the limit") && said.contains(": serializable, by "),
+        "{said}"
+    );
+    let found = check(&read, Level::Serializable).unwrap();
+    assert!(
+        found.ww > 100 && found.wr > 100 && found.rw > 0,
+        "{found:?}"
+    );
+
+    let (edn, said) = run("h.edn", "--method mutex --history-limit 100");
+    let read: History = History::read_edn(&edn).unwrap();
+    assert!(check(&read, Level::StrictSerializable).is_ok() && read.len() >= 100);
+    assert!(said.contains("strictly serializable"), "{said}");
+
+    // A table that prints, and a level that its store promises.
+    for (isolation, level) in [
+        ("snapshot", "snapshot isolation"),
+        ("strict", "strictly serializable"),
+    ] {
+        let more = format!("--method mvcc-logical --isolation {isolation}");
+        assert!(run("i.json", &more).1.contains(&format!(": {level}, by ")));
+    }
+}
+
+#[test]
 fn two_accounts_make_transactions_meet_and_the_aborts_are_told() {
     let runs = bench("stm-transfer --threads 4 --vars 2 --method fast-stm,tl2-logical");
     let aborts = |run: &Run| {
@@ -199,6 +242,31 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         "ycsb --method dashmap --requests 1 --mix E",
         &["dashmap", "--mix E"],
     );
+    let one = "ycsb --method silo --threads 2 --history";
+    refused(
+        &format!("{one} h.txt"),
+        &["--history h.txt", ".json", ".edn"],
+    );
+    refused(
+        &format!("{one} no/such/h.edn"),
+        &["--history no/such/h.edn", "no folder"],
+    );
+    refused(&format!("{one} -"), &["--history -", ".json"]);
+    refused(&format!("{one} h.json --mix E"), &["--history", "--mix E"]);
+    refused(
+        &format!("{one} h.json --mix A,C"),
+        &["--history h.json", "one --mix"],
+    );
+    refused(
+        &format!("{one} h.json --json h.json"),
+        &["--history", "--json", "same"],
+    );
+    refused(
+        &format!("{one} h.json --history-limit 0"),
+        &["--history-limit"],
+    );
+    refused("ycsb --history-limit 5", &["--history"]);
+    refused("tpcc --history h.json", &["--history"]);
     refused("ycsb --isolation chaos", &["--isolation", "`chaos`"]);
     refused(
         "ycsb --method silo --isolation strict",

@@ -33,8 +33,8 @@ pub(super) trait Work: Copy + Send + Sync + 'static {
     /// That of `limit`.
     fn populate(self, session: &mut impl Session<Self>, limit: &SetupLimit) -> Result<(), String>;
 
-    /// Makes the terminal of client `index`.
-    fn terminal(self, index: usize) -> Self::Terminal;
+    /// Makes the terminal of client `index` out of `clients`.
+    fn terminal(self, index: usize, clients: usize) -> Self::Terminal;
 
     /// Runs a transaction, chosen by `random`. Returns something of what it has read.
     fn transact(
@@ -94,7 +94,7 @@ pub(super) fn contender<W: Work, H: Host<W>>(
         work.populate(&mut host.session(), limit)?;
     }
     let clients = clients(point);
-    let terminal = |index| Mutex::new(work.terminal(index));
+    let terminal = |index| Mutex::new(work.terminal(index, clients.len()));
     Ok(Box::new(DatabaseContender {
         work,
         host,

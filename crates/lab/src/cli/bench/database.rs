@@ -1,6 +1,7 @@
 //! `corelay bench ycsb` and `tpcc`: transactions on the tables of a database.
 
 use super::common::Listed;
+use super::history::HistoryArgs;
 use super::ordered::{self, Common, Methods};
 use crate::cli::list::number;
 use corelay_lab_bench::ordered::database::{tpcc, ycsb};
@@ -42,6 +43,9 @@ pub(super) struct Ycsb {
     /// Skew of the choice of rows, by Zipf's law: from 0 (uniform) to below 1
     #[arg(long, allow_negative_numbers = true, value_name = "θ", default_value = "0.9", value_parser = theta)]
     theta: f64,
+
+    #[command(flatten)]
+    history: HistoryArgs,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -109,6 +113,7 @@ pub(super) const YCSB: Bench = Bench::Ycsb {
         theta: 0.0,
     },
     isolation: Isolation::Serializable,
+    tape: None,
 };
 pub(super) const TPCC: Bench = Bench::Tpcc {
     shape: tpcc::Shape {
@@ -191,6 +196,14 @@ pub(super) fn ycsb(args: &Ycsb) -> Result<Exit, String> {
         }
     }
     let isolation = args.store.isolation(&methods.0)?;
+    if args.history.is_asked() && args.mix.0.contains(&ycsb::Mix::E) {
+        return Err(
+            "--history with --mix E: which rows a scan has found absent cannot be recorded; name one of \
+             the mixes A, B, C, F"
+                .to_owned(),
+        );
+    }
+    let tape = args.history.tape();
     let bench = |&mix: &ycsb::Mix| Bench::Ycsb {
         shape: ycsb::Shape {
             mix,
@@ -199,9 +212,11 @@ pub(super) fn ycsb(args: &Ycsb) -> Result<Exit, String> {
             theta: args.theta,
         },
         isolation,
+        tape,
     };
     let benches: Vec<Bench> = args.mix.0.iter().map(bench).collect();
-    args.common.run(&methods, &benches)
+    args.common
+        .run_recorded(&methods, &benches, &args.history, tape)
 }
 
 pub(super) fn tpcc(args: &Tpcc) -> Result<Exit, String> {

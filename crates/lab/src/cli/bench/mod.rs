@@ -3,6 +3,7 @@
 pub(crate) mod common;
 mod database;
 mod fibres;
+mod history;
 mod latency;
 mod ordered;
 mod raytrace;

@@ -2,8 +2,10 @@
 //! the workloads that a clock orders.
 
 use super::common::{Listed, Opened, names, threads};
+use super::history::HistoryArgs;
 use crate::cli::list::{self, List, Numbers, number, secs};
 use corelay_lab_bench::ordered::contest::{Contest, Entrant};
+use corelay_lab_bench::ordered::database::Tape;
 use corelay_lab_bench::ordered::method::{self, Entry, methods};
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
 use corelay_lab_compare::COMMIT;
@@ -345,15 +347,30 @@ fn check_memory(entrants: &[Entrant]) -> Result<(), String> {
 
 impl Common {
     pub(super) fn run(&self, methods: &Methods, benches: &[Bench]) -> Result<Exit, String> {
+        self.run_recorded(methods, benches, &HistoryArgs::default(), None)
+    }
+
+    /// The same, but the history of the only contender is written to the file of `history`.
+    pub(super) fn run_recorded(
+        &self,
+        methods: &Methods,
+        benches: &[Bench],
+        history: &HistoryArgs,
+        tape: Option<&Tape>,
+    ) -> Result<Exit, String> {
         let methods = &methods.0;
         benches.iter().try_for_each(|bench| bench.check())?;
         self.check(methods)?;
         let host = Host::look(COMMIT);
         let entrants = self.entrants(&host, methods, benches)?;
         check_memory(&entrants)?;
+        let history = history.open(entrants.len(), self.json.as_deref())?;
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
         let mut opened = Opened::open(&host, &self.pin, most, self.json.as_ref())?;
-        let runs = self.measure(&mut opened.rig, entrants)?;
+        let mut runs = self.measure(&mut opened.rig, entrants)?;
+        if let Some((history, tape)) = history.zip(tape) {
+            history.deliver(tape, &mut runs)?;
+        }
         // A wrong run with a boundary that is too small is a result, not a failure.
         let wrong = |run: &Run| !run.correct && !run.is_no_longer_correct();
         let wrong = runs.iter().any(wrong);

@@ -534,7 +534,7 @@ mod tests {
         let host: Locked<Tpcc, StdMutex<Plain>> = locked(work);
         let mut session = Host::<Tpcc>::session(&host);
         work.populate(&mut session, &SetupLimit::default()).unwrap();
-        let mut terminals = [work.terminal(0), work.terminal(1)];
+        let mut terminals = [work.terminal(0, 2), work.terminal(1, 2)];
         for random in 0..500_u64 {
             for terminal in &mut terminals {
                 work.transact(

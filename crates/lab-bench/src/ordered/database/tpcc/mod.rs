@@ -193,7 +193,7 @@ impl Work for Tpcc {
         })
     }
 
-    fn terminal(self, index: usize) -> Terminal {
+    fn terminal(self, index: usize, _: usize) -> Terminal {
         Terminal {
             // Payments of the beginning have the number 0.
             number: index as u32 + 1,

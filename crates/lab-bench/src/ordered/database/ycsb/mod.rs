@@ -18,14 +18,19 @@
 //! Keys of a sorted table (E) lie `2^64 / rows` apart. An insertion goes to a random place in
 //! between.
 
+mod recorded;
+
 use super::contender::{Procedure, Work};
 use super::engine::{Engine, Form, Transaction};
 use super::host::Session;
+use super::tape::Tape;
+use corelay_history::transactions::Level;
 use corelay_lab_measure::method::SetupLimit;
 use corelay_lab_measure::workload::random::Random;
 use corelay_lab_measure::workload::zipf::Zipf;
 use rand_core::SeedableRng;
 use rand_xoshiro::SplitMix64;
+use recorded::Recording;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -86,13 +91,13 @@ pub struct Shape {
     pub theta: f64,
 }
 
-/// The workload.
+/// The workload: its shape, and the tape for its history with the level that is promised.
 #[derive(Clone, Copy)]
-pub(super) struct Ycsb(Shape);
+pub(super) struct Ycsb(Shape, Option<(&'static Tape, Level)>);
 
 impl Ycsb {
-    pub(super) fn new(shape: Shape) -> Self {
-        Self(shape)
+    pub(super) fn new(shape: Shape, tape: Option<(&'static Tape, Level)>) -> Self {
+        Self(shape, tape)
     }
 
     /// The key of a row, by number.
@@ -147,6 +152,8 @@ pub(super) struct Terminal {
     is_read_only: bool,
     updates: u64,
     inserted: u64,
+    /// For a run whose history is recorded.
+    recording: Option<Recording>,
 }
 
 impl Terminal {
@@ -350,13 +357,15 @@ impl Work for Ycsb {
         })
     }
 
-    fn terminal(self, _: usize) -> Terminal {
+    fn terminal(self, _: usize, clients: usize) -> Terminal {
+        let room = |tape: &Tape| tape.limit().div_ceil(clients as u64);
         Terminal {
             zipf: Zipf::new(self.0.rows, self.0.theta),
             requests: Vec::with_capacity(self.0.requests),
             is_read_only: self.0.mix == Mix::C,
             updates: 0,
             inserted: 0,
+            recording: self.1.map(|(tape, _)| Recording::new(room(tape))),
         }
     }
 
@@ -368,7 +377,13 @@ impl Work for Ycsb {
         session: &mut impl Session<Self>,
     ) -> u64 {
         terminal.draw(self, random);
-        let done = session.run(terminal).unwrap_or_default();
+        let done = match &mut terminal.recording {
+            Some(recording) if recording.has_room() => {
+                recording.run(&terminal.requests, terminal.is_read_only, session)
+            }
+            _ => session.run(terminal),
+        };
+        let done = done.unwrap_or_default();
         terminal.updates += done.updates;
         terminal.inserted += done.inserted;
         done.sum
@@ -379,6 +394,15 @@ impl Work for Ycsb {
         terminals: &[&Terminal],
         session: &mut impl Session<Self>,
     ) -> Result<(), String> {
+        if let Some((tape, level)) = self.1 {
+            let recordings = || {
+                terminals
+                    .iter()
+                    .filter_map(|terminal| terminal.recording.as_ref())
+            };
+            let is_whole = recordings().all(Recording::has_room);
+            tape.put(recordings().map(Recording::take), level, is_whole)?;
+        }
         if self.0.mix == Mix::E {
             let inserted: u64 = terminals.iter().map(|terminal| terminal.inserted).sum();
             let (mut rows, mut next) = (0, Some(0));

@@ -3,7 +3,7 @@
 //! A new method takes a file of its own, and here its entry.
 
 use super::spec::{Bench, Spec};
-use super::{bank, clocks, database, rmap, set, stamp};
+use super::{bank, clocks, database, kept, rmap, set, stamp};
 use corelay_lab_measure::method::{Contender, Kind, Method, SetupLimit};
 use corelay_lab_measure::workload::point::Point;
 
@@ -262,6 +262,55 @@ static YCSB: &[Entry] = databases!(direct(
 /// The methods of `tpcc`.
 static TPCC: &[Entry] = databases!();
 
+/// The methods of rows on disk.
+static KEPT: &[Entry] = &[
+    direct(
+        "redb",
+        "the crate `redb`: one writer at a time, each commit synced",
+        kept::REDB,
+    ),
+    direct(
+        "redb-grouped",
+        "`redb`, with one commit for the transactions of all threads that wait",
+        kept::REDB_GROUPED,
+    ),
+    direct(
+        "fjall",
+        "the crate `fjall`: one writer at a time, the journal synced at each commit",
+        kept::FJALL,
+    ),
+    direct(
+        "fjall-grouped",
+        "`fjall`, with one commit for the transactions of all threads that wait",
+        kept::FJALL_GROUPED,
+    ),
+    direct(
+        "sled",
+        "the crate `sled`: each transaction flushed, and its file synced",
+        kept::SLED,
+    ),
+    direct(
+        "sled-grouped",
+        "`sled`, with one commit for the transactions of all threads that wait",
+        kept::SLED_GROUPED,
+    ),
+    direct(
+        "sled-flush",
+        "`sled` without that sync: on Linux its flush leaves the disk's cache alone, so less is promised",
+        kept::SLED_FLUSH,
+    ),
+    direct(
+        "heed",
+        "the crate `heed` (LMDB): one writer at a time, each commit synced",
+        kept::HEED,
+    ),
+    direct(
+        "heed-grouped",
+        "`heed`, with one commit for the transactions of all threads that wait",
+        kept::HEED_GROUPED,
+    ),
+];
+
 /// The methods of a workload, in the order of tables.
 pub fn methods(bench: Bench) -> &'static [Entry] {
     match bench {
@@ -271,6 +320,7 @@ pub fn methods(bench: Bench) -> &'static [Entry] {
         Bench::Rmap { .. } => RMAPS,
         Bench::Ycsb { .. } => YCSB,
         Bench::Tpcc { .. } => TPCC,
+        Bench::Kept { .. } => KEPT,
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `stm-transfer`, `stm-read` (O6) | `bank` | one transaction |
 //! | `oplog-rmap` (O8) | `rmap` | one mapping added or removed, or one read of all of them |
 //! | `ycsb`, `tpcc` (O7) | [`database`] | one transaction on the tables of a database |
+//! | `kept` | [`kept`] | one transaction that is on disk when it is answered |
 //!
 //! None is a [`Workload`](corelay_lab_measure::workload::operation::Workload), because what its
 //! methods share is not a sequential object. Each has a small trait of its own, which its methods
@@ -28,6 +29,7 @@ mod bank;
 pub mod clocks;
 pub mod contest;
 pub mod database;
+pub mod kept;
 mod ledger;
 pub mod method;
 mod rmap;

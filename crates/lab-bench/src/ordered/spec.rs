@@ -1,10 +1,12 @@
 //! The ordered workloads and their parameters.
 
 use super::database::{Tape, tpcc, ycsb};
+use super::kept;
 use corelay_lab_measure::schema::{Extra, Size};
 use corelay_lab_measure::workload::operation::WorkloadInfo;
 pub use corelay_txn::store::Isolation;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// An ordered workload with its parameters.
@@ -65,6 +67,13 @@ pub enum Bench {
         shape: tpcc::Shape,
         /// The isolation of multi-version stores.
         isolation: Isolation,
+    },
+    /// Transactions that are on disk before they are answered.
+    Kept {
+        /// The sizes.
+        shape: kept::Shape,
+        /// The folder in which each contender makes one of its own.
+        dir: &'static Path,
     },
 }
 
@@ -148,6 +157,7 @@ impl Bench {
             Self::Rmap { .. } => "oplog-rmap",
             Self::Ycsb { .. } => "ycsb",
             Self::Tpcc { .. } => "tpcc",
+            Self::Kept { .. } => "kept",
         }
     }
 
@@ -177,6 +187,10 @@ impl Bench {
             Self::Ycsb {
                 shape: ycsb::Shape { requests, rows, .. },
                 ..
+            }
+            | Self::Kept {
+                shape: kept::Shape { requests, rows, .. },
+                ..
             } if requests as u64 > rows => Err(format!(
                 "--requests {requests} is more than --rows {rows}, and the rows of a transaction \
                  differ; give fewer requests or more rows"
@@ -197,6 +211,8 @@ impl Bench {
                 shape.rows * 1_200 + history
             }
             Self::Tpcc { shape, .. } => shape.bytes(),
+            // A row and its key, in a cache or in the map, twice.
+            Self::Kept { shape, .. } => shape.rows * (2 * shape.bytes as u64 + 200),
             _ => 0,
         }
     }
@@ -264,6 +280,12 @@ impl WorkloadInfo for Spec {
                 warehouses: Some(shape.warehouses.into()),
                 shrink: Some(shape.shrink.into()).filter(|&by| by > 1),
                 ..Extra::from([("isolation", isolation_name(isolation).into())])
+            },
+            Bench::Kept { shape, dir } => Extra {
+                bytes: number(shape.bytes),
+                rows: Some(shape.rows),
+                requests: number(shape.requests),
+                ..Extra::from([("dir", dir.display().to_string().into())])
             },
         }
     }

@@ -44,6 +44,8 @@ extra! {
     boundary_scale: f64,
     /// Number of lists in a hash table.
     buckets: u64,
+    /// Bytes of a row.
+    bytes: u64,
     /// Rounds that a client computes before each request.
     client_work: u32,
     /// The most times that a ray is mirrored.

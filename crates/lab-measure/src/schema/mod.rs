@@ -50,19 +50,22 @@
 //!
 //! # Runs of the ordered workloads
 //! The workloads of `ordered` of `corelay-lab-bench`, in which a clock orders the operations:
-//! `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read`, `oplog-rmap`, `ycsb`, `tpcc`.
+//! `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read`, `oplog-rmap`, `ycsb`, `tpcc`,
+//! `kept`.
 //! `vars` is 0; a point's parameters are in `params`:
 //!
 //! ```text
 //!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
-//!             mix?, rows?, requests?, theta?, warehouses?, shrink?, isolation?,
+//!             mix?, rows?, bytes?, requests?, theta?, warehouses?, shrink?, isolation?,
+//!             dir?,
 //!             boundary_ns?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
 //! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain }
 //! ```
 //!
 //! Runs of `ycsb` and `tpcc`, and their modes and samples, have `latency_ns`: the time of one
-//! transaction in 32, from its first attempt to its answer, in a closed loop.
+//! transaction in 32, from its first attempt to its answer, in a closed loop. In `kept` each transaction
+//! is timed, and `window` is the number that a client has outstanding.
 //!
 //! `updates` is in percent. Methods on a clock with a boundary have `boundary_ns`, the boundary as
 //! used, and `boundary_scale`, the factor by which the measured one was multiplied. If that is

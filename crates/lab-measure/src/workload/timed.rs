@@ -42,6 +42,12 @@ impl Client {
         }
     }
 
+    /// Runs `op(variable)` until the slice is over, in a closed loop, and returns how often. The stop
+    /// flag is read after each operation, for operations that take long.
+    pub fn drive_slow(self, op: impl FnMut(usize) -> u64) -> u64 {
+        self.drive_in_blocks(1, op)
+    }
+
     /// Runs `op(variable)` until the slice is over, in a closed loop, and returns how often. One in
     /// `period` operations is timed, which takes two looks at the clock, some 24 ns each. The stop flag
     /// is read as often.

@@ -6,6 +6,12 @@ use crate::table::columns::columns;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size};
 use std::fmt::Write;
 
+/// The unit of throughput.
+struct Unit {
+    per_mops: f64,
+    name: &'static str,
+}
+
 /// The column before which the times of operations stand, if they were timed.
 const TIMES: usize = 9;
 
@@ -15,18 +21,31 @@ const TIMED: &str = "Latency of a transaction from its first attempt to its answ
 
 /// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
+    // Transactions that are kept on disk take far longer than others.
+    let is_kept = |run: &Run| run.workload == "kept";
+    let unit = match results.runs.iter().all(is_kept) {
+        true => Unit {
+            per_mops: 1e6,
+            name: "/s",
+        },
+        false => Unit {
+            per_mops: 1.0,
+            name: "Mops",
+        },
+    };
     // Only transactions on a database are timed.
     let is_timed = results.runs.iter().any(|run| run.latency_ns.is_some());
+    let [near, far, all] = ["near", "far", "all"].map(|mode| format!("{mode} {}", unit.name));
     let mut head = vec![
         "method",
         "threads",
         "form",
         "boundary",
-        "near Mops",
+        &near,
         "n",
-        "far Mops",
+        &far,
         "n",
-        "all Mops",
+        &all,
         "aborts",
         "uncertain",
         "result",
@@ -35,7 +54,7 @@ pub fn of(results: &Results) -> String {
         head.splice(TIMES..TIMES, ["p50 ns", "p99 ns", "p99.9 ns", "max ns"]);
     }
     let rows = results.runs.iter().map(|run| {
-        let mut row = row(run);
+        let mut row = row(run, unit.per_mops);
         if is_timed {
             row.splice(TIMES..TIMES, times(run));
         }
@@ -45,7 +64,7 @@ pub fn of(results: &Results) -> String {
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
     if is_timed {
-        let _ = writeln!(text, "{}", TIMED);
+        let _ = writeln!(text, "{TIMED}");
     }
     let _ = writeln!(
         text,
@@ -62,10 +81,11 @@ pub fn of(results: &Results) -> String {
     text
 }
 
-fn row(run: &Run) -> Vec<String> {
+fn row(run: &Run, per_mops: f64) -> Vec<String> {
+    let rate = |mops: f64| significant(mops * per_mops);
     let mode = |mode| match run.by_mode.get(&mode) {
         Some(s) => {
-            let [middle, low, high] = [s.median_mops, s.q1_mops, s.q3_mops].map(significant);
+            let [middle, low, high] = [s.median_mops, s.q1_mops, s.q3_mops].map(rate);
             [format!("{middle} [{low}–{high}]"), s.n.to_string()]
         }
         None => ["not seen".to_owned(), String::new()],
@@ -79,7 +99,7 @@ fn row(run: &Run) -> Vec<String> {
         (count, all) => significant(count as f64 * 1e3 / all as f64),
     };
     let all = match run.median_mops > 0.0 {
-        true => significant(run.median_mops),
+        true => rate(run.median_mops),
         false => "–".to_owned(),
     };
     vec![
@@ -144,6 +164,10 @@ fn form(run: &Run) -> String {
     form.extend(extra.mix.clone());
     if let (Some(requests), Some(rows)) = (extra.requests, extra.rows) {
         form.push(format!("{requests} of {} rows", grouped(rows)));
+    }
+    form.extend(extra.bytes.map(|n| format!("of {n} bytes")));
+    if run.params.window > 1 {
+        form.push(format!("window {}", run.params.window));
     }
     form.extend(extra.theta.map(|theta| format!("θ {theta}")));
     form.extend(extra.warehouses.map(|n| format!("{n} warehouses")));

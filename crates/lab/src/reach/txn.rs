@@ -259,6 +259,10 @@ impl Point {
                     shape.mix, shape.requests, shape.rows, shape.theta
                 )
             }
+            Bench::Kept { shape, .. } => format!(
+                ", {} of {} rows of {} bytes",
+                shape.requests, shape.rows, shape.bytes
+            ),
             Bench::Tpcc { shape, .. } => {
                 let plural = if shape.warehouses == 1 { "" } else { "s" };
                 format!(" {}, {} warehouse{plural}", shape.mix, shape.warehouses)

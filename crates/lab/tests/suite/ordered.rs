@@ -4,6 +4,7 @@ use crate::program::{corelay, fine, refused};
 use corelay_history::transactions::{History, Level, check};
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Percentiles, Results, Run, Sample};
+use std::fs::DirEntry;
 
 /// Runs a benchmark; every figure has been checked by the program.
 #[track_caller]
@@ -102,6 +103,47 @@ fn databases_are_measured_and_checked_with_every_mix() {
     let runs = bench("tpcc --threads 3 --shrink 100 --warehouses 2 --mix payment-neworder");
     assert!(runs.iter().all(|run| number(run, "warehouses") == 2));
     assert!(runs.iter().all(has_latencies));
+}
+
+#[test]
+fn rows_are_kept_on_disk_by_every_method() {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    let line = "kept --threads 1,2 --rows 64 --bytes 16 --requests 3 --dir";
+    let runs = bench(&format!("{line} {dir}"));
+    assert_eq!(runs.len() % 2, 0);
+    assert!(runs.iter().all(has_latencies));
+    for (run, name) in runs.iter().zip(listed("kept").iter().cycle()) {
+        assert_eq!(&run.method, name);
+        assert_eq!((number(run, "rows"), number(run, "bytes")), (64, 16));
+        assert_eq!(run.params.window, 1);
+    }
+    let left = std::fs::read_dir(dir).unwrap().filter_map(Result::ok);
+    let is_store = |entry: &DirEntry| {
+        entry
+            .file_name()
+            .to_string_lossy()
+            .contains("corelay-kept-")
+    };
+    assert_eq!(left.filter(is_store).count(), 0, "stores are left in {dir}");
+
+    let args = format!("bench kept --method redb --secs 0.02 --samples 1 --rows 64 --dir {dir}");
+    let table = fine(&corelay(&args.split(' ').collect::<Vec<_>>()));
+    assert!(
+        table.contains("all /s") && table.contains("2 of 64 rows of 100 bytes"),
+        "{table}"
+    );
+}
+
+/// The names in the program's list.
+fn listed(workload: &str) -> Vec<String> {
+    let said = fine(&corelay(&["bench", "--list", "--json"]));
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let mut all = said.as_array().unwrap().iter();
+    let of = all.find(|entry| entry["workload"] == workload).unwrap();
+    let methods = of["methods"].as_array().unwrap().iter();
+    methods
+        .map(|m| m["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Whether transactions were timed: some, in each sample and all together.
@@ -277,5 +319,26 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     refused("tpcc --warehouses 65535", &["--warehouses", "GiB"]);
     refused("tpcc --mix half", &["--mix", "`half`"]);
     refused("tpcc --shrink 101", &["--shrink"]);
+    refused("kept --rows 0", &["--rows"]);
+    refused("kept --rows 4 --requests 5", &["--requests 5", "--rows 4"]);
+    refused("kept --bytes 7", &["--bytes"]);
+    refused("kept --requests 0", &["--requests"]);
+    refused("kept --window 0", &["--window"]);
+    refused(
+        "kept --dir no/such/folder",
+        &["--dir no/such/folder", "no such folder"],
+    );
+    refused(
+        "kept --dir Cargo.toml",
+        &["--dir Cargo.toml", "no such folder"],
+    );
+    refused("kept --rows 67108864 --bytes 65536", &["--rows", "GiB"]);
+    #[cfg(target_os = "linux")]
+    if std::path::Path::new("/proc/self").exists() {
+        refused(
+            "kept --dir /proc/self",
+            &["--dir /proc/self", "cannot be written"],
+        );
+    }
     refused("rlu", &["rlu-list", "oplog-rmap"]);
 }

@@ -23,6 +23,8 @@ const SHORT: &[(&str, &str)] = &[
     ("--buckets", "8"),
     ("--pages", "64"),
     ("--rows", "256"),
+    // Which is on a disk, where that of temporary files may be in memory.
+    ("--dir", env!("CARGO_TARGET_TMPDIR")),
     ("--requests", "1"),
     ("--shrink", "100"),
     ("--boundary-scale", "1/8,1"),

@@ -2,7 +2,7 @@
 
 use super::common::Listed;
 use super::history::HistoryArgs;
-use super::ordered::{self, Common, Methods};
+use super::ordered::{self, Common, Methods, Plan};
 use crate::cli::list::number;
 use corelay_lab_bench::ordered::database::{tpcc, ycsb};
 use corelay_lab_bench::ordered::method::{Entry, methods};
@@ -215,8 +215,10 @@ pub(super) fn ycsb(args: &Ycsb) -> Result<Exit, String> {
         tape,
     };
     let benches: Vec<Bench> = args.mix.0.iter().map(bench).collect();
-    args.common
-        .run_recorded(&methods, &benches, &args.history, tape)
+    args.common.run_plan(&Plan {
+        history: tape.map(|tape| (&args.history, tape)),
+        ..Plan::of(&methods, &benches)
+    })
 }
 
 pub(super) fn tpcc(args: &Tpcc) -> Result<Exit, String> {

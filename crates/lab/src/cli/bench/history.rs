@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The flags.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub(super) struct HistoryArgs {
     /// Record what transactions read and write, judge it, and write it to a file: `.json` for
     /// corelay-history, `.edn` for the Elle checker (`--model rw-register`). For one contender: a single

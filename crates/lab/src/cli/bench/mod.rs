@@ -4,6 +4,7 @@ pub(crate) mod common;
 mod database;
 mod fibres;
 mod history;
+mod kept;
 mod latency;
 mod ordered;
 mod raytrace;
@@ -118,6 +119,8 @@ workloads! {
     OplogRmap(ordered::OplogRmap) => ordered::oplog_rmap, ordered::listed(ordered::RMAP);
     Ycsb(database::Ycsb) => database::ycsb, database::listed(database::YCSB);
     Tpcc(database::Tpcc) => database::tpcc, database::listed(database::TPCC);
+    #[command(mut_arg("secs", |arg| arg.default_value("0.5")))]
+    Kept(kept::Args) => kept::run, kept::listed();
 }
 
 /// Returns the names of the workloads on the command line.

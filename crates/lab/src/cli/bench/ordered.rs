@@ -67,6 +67,28 @@ pub(super) struct Common {
 #[derive(Clone, Debug)]
 pub(super) struct Methods(pub(super) Vec<Entry>);
 
+/// The contenders of a command, and the extras of some.
+pub(super) struct Plan<'a> {
+    pub(super) methods: &'a Methods,
+    pub(super) benches: &'a [Bench],
+    /// Transactions that a client has outstanding, for methods that can.
+    pub(super) windows: &'a [u64],
+    /// The file for the history of the only contender, and the tape on which it is.
+    pub(super) history: Option<(&'a HistoryArgs, &'a Tape)>,
+}
+
+impl<'a> Plan<'a> {
+    /// A plan without extras.
+    pub(super) fn of(methods: &'a Methods, benches: &'a [Bench]) -> Self {
+        Self {
+            methods,
+            benches,
+            windows: &[1],
+            history: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Scales(Vec<Scale>);
 
@@ -347,29 +369,26 @@ fn check_memory(entrants: &[Entrant]) -> Result<(), String> {
 
 impl Common {
     pub(super) fn run(&self, methods: &Methods, benches: &[Bench]) -> Result<Exit, String> {
-        self.run_recorded(methods, benches, &HistoryArgs::default(), None)
+        self.run_plan(&Plan::of(methods, benches))
     }
 
-    /// The same, but the history of the only contender is written to the file of `history`.
-    pub(super) fn run_recorded(
-        &self,
-        methods: &Methods,
-        benches: &[Bench],
-        history: &HistoryArgs,
-        tape: Option<&Tape>,
-    ) -> Result<Exit, String> {
-        let methods = &methods.0;
-        benches.iter().try_for_each(|bench| bench.check())?;
-        self.check(methods)?;
+    pub(super) fn run_plan(&self, plan: &Plan<'_>) -> Result<Exit, String> {
+        plan.benches.iter().try_for_each(|bench| bench.check())?;
+        self.check(&plan.methods.0)?;
         let host = Host::look(COMMIT);
-        let entrants = self.entrants(&host, methods, benches)?;
+        let entrants = self.entrants(&host, plan)?;
         check_memory(&entrants)?;
-        let history = history.open(entrants.len(), self.json.as_deref())?;
+        let history = match plan.history {
+            Some((args, tape)) => args
+                .open(entrants.len(), self.json.as_deref())?
+                .map(|file| (file, tape)),
+            None => None,
+        };
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
         let mut opened = Opened::open(&host, &self.pin, most, self.json.as_ref())?;
         let mut runs = self.measure(&mut opened.rig, entrants)?;
-        if let Some((history, tape)) = history.zip(tape) {
-            history.deliver(tape, &mut runs)?;
+        if let Some((file, tape)) = history {
+            file.deliver(tape, &mut runs)?;
         }
         // A wrong run with a boundary that is too small is a result, not a failure.
         let wrong = |run: &Run| !run.correct && !run.is_no_longer_correct();
@@ -397,48 +416,56 @@ impl Common {
         Ok(())
     }
 
-    /// Returns all contenders: a method with a boundary once for each scale, the others once.
-    fn entrants(
-        &self,
-        host: &Host,
-        methods: &[Entry],
-        benches: &[Bench],
-    ) -> Result<Vec<Entrant>, String> {
+    /// Returns all contenders: a method with a boundary once for each scale, one with a window once for
+    /// each window, the others once.
+    fn entrants(&self, host: &Host, plan: &Plan<'_>) -> Result<Vec<Entrant>, String> {
         let scales = self.boundary_scale.as_ref();
         let scales = scales.map_or(&[Scale::ONE][..], |scales| &scales.0);
         let mut entrants = Vec::new();
         for &threads in &self.threads.0 {
             let placement = host.place(&self.pin, threads as usize)?;
-            for &bench in benches {
+            for &bench in plan.benches {
                 for &Entry {
                     method,
                     has_boundary,
                     ..
-                } in methods
+                } in &plan.methods.0
                 {
                     let scales = match has_boundary {
                         true => scales,
                         false => &[Scale::ONE],
                     };
-                    entrants.extend(scales.iter().map(|&scale| Entrant {
-                        spec: Spec { bench, scale },
-                        method,
-                        point: self.point(threads as usize, &placement),
-                        notes: placement.notes().to_vec(),
-                    }));
+                    // One request at a time, unless the method has the window that is asked for.
+                    let windows = plan.windows.iter();
+                    let mut windows: Vec<usize> = windows
+                        .map(|&asked| method.window(asked as usize))
+                        .collect();
+                    windows.dedup();
+                    let each = |&window| scales.iter().map(move |&scale| (window, scale));
+                    entrants.extend(
+                        windows
+                            .iter()
+                            .flat_map(each)
+                            .map(|(window, scale)| Entrant {
+                                spec: Spec { bench, scale },
+                                method,
+                                point: self.point(threads as usize, window, &placement),
+                                notes: placement.notes().to_vec(),
+                            }),
+                    );
                 }
             }
         }
         Ok(entrants)
     }
 
-    fn point(&self, threads: usize, placement: &Placement) -> Point {
+    fn point(&self, threads: usize, window: usize, placement: &Placement) -> Point {
         Point {
             threads,
             servers: 1,
             // The whole structure counts as one object.
             vars: 1,
-            window: 1,
+            window,
             load: None,
             lines: Default::default(),
             fibres: 0,

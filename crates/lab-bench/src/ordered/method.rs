@@ -46,6 +46,14 @@ const fn ordo(name: &'static str, what: &'static str, build: Build) -> Entry {
     }
 }
 
+/// The same method, with as many transactions outstanding as is asked for.
+const fn windowed(entry: Entry) -> Entry {
+    Entry {
+        method: entry.method.windowed(),
+        ..entry
+    }
+}
+
 /// The methods of `timestamp`.
 static STAMPS: &[Entry] = &[
     direct(
@@ -262,8 +270,50 @@ static YCSB: &[Entry] = databases!(direct(
 /// The methods of `tpcc`.
 static TPCC: &[Entry] = databases!();
 
-/// The methods of rows on disk.
-static KEPT: &[Entry] = &[
+/// The methods of corelay's store on disk, after others.
+macro_rules! kept_stores {
+    ($($other:expr),* $(,)?) => {
+        &[
+            $($other,)*
+            windowed(direct(
+                "occ-logical",
+                "corelay's store: optimistic, on a shared counter",
+                kept::OCC_LOGICAL,
+            )),
+            windowed(ordo(
+                "occ-ordo",
+                "corelay's store: optimistic, on each core's own clock",
+                kept::OCC_ORDO,
+            )),
+            windowed(direct(
+                "silo",
+                "corelay's store: optimistic, without a clock, as Silo",
+                kept::SILO,
+            )),
+            windowed(direct(
+                "tictoc",
+                "corelay's store: optimistic, times computed from what is read, as TicToc",
+                kept::TICTOC,
+            )),
+            windowed(direct(
+                "mvcc-logical",
+                "corelay's store: many versions, on a shared counter",
+                kept::MVCC_LOGICAL,
+            )),
+            windowed(ordo(
+                "mvcc-ordo",
+                "corelay's store: many versions, on each core's own clock",
+                kept::MVCC_ORDO,
+            )),
+        ]
+    };
+}
+
+/// The methods of `recover`.
+static RECOVER: &[Entry] = kept_stores!();
+
+/// The methods of `kept`.
+static KEPT: &[Entry] = kept_stores![
     direct(
         "redb",
         "the crate `redb`: one writer at a time, each commit synced",
@@ -308,7 +358,7 @@ static KEPT: &[Entry] = &[
         "heed-grouped",
         "`heed`, with one commit for the transactions of all threads that wait",
         kept::HEED_GROUPED,
-    ),
+    )
 ];
 
 /// The methods of a workload, in the order of tables.
@@ -321,6 +371,7 @@ pub fn methods(bench: Bench) -> &'static [Entry] {
         Bench::Ycsb { .. } => YCSB,
         Bench::Tpcc { .. } => TPCC,
         Bench::Kept { .. } => KEPT,
+        Bench::Recover { .. } => RECOVER,
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `oplog-rmap` (O8) | `rmap` | one mapping added or removed, or one read of all of them |
 //! | `ycsb`, `tpcc` (O7) | [`database`] | one transaction on the tables of a database |
 //! | `kept` | [`kept`] | one transaction that is on disk when it is answered |
+//! | `recover` | [`kept`] | a kilobyte of the log that an opened store has read |
 //!
 //! None is a [`Workload`](corelay_lab_measure::workload::operation::Workload), because what its
 //! methods share is not a sequential object. Each has a small trait of its own, which its methods

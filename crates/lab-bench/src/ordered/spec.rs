@@ -75,6 +75,13 @@ pub enum Bench {
         /// The folder in which each contender makes one of its own.
         dir: &'static Path,
     },
+    /// Openings of a store that has a log.
+    Recover {
+        /// The sizes.
+        shape: kept::LogShape,
+        /// The folder in which each contender makes one of its own.
+        dir: &'static Path,
+    },
 }
 
 /// A workload, and the factor of its clocks' boundary (O10).
@@ -158,6 +165,7 @@ impl Bench {
             Self::Ycsb { .. } => "ycsb",
             Self::Tpcc { .. } => "tpcc",
             Self::Kept { .. } => "kept",
+            Self::Recover { .. } => "recover",
         }
     }
 
@@ -213,6 +221,9 @@ impl Bench {
             Self::Tpcc { shape, .. } => shape.bytes(),
             // A row and its key, in a cache or in the map, twice.
             Self::Kept { shape, .. } => shape.rows * (2 * shape.bytes as u64 + 200),
+            Self::Recover { shape, .. } => {
+                shape.rows * (2 * shape.bytes as u64 + 200) + shape.log_bytes
+            }
             _ => 0,
         }
     }
@@ -286,6 +297,15 @@ impl WorkloadInfo for Spec {
                 rows: Some(shape.rows),
                 requests: number(shape.requests),
                 ..Extra::from([("dir", dir.display().to_string().into())])
+            },
+            Bench::Recover { shape, dir } => Extra {
+                bytes: number(shape.bytes),
+                rows: Some(shape.rows),
+                log_bytes: Some(shape.log_bytes),
+                ..Extra::from([
+                    ("dir", dir.display().to_string().into()),
+                    ("cold", shape.is_cold.into()),
+                ])
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Tests every method of every workload at a tiny size. Helpers for the tests of broken methods.
 
-use super::database::{tpcc, ycsb};
+use super::database::{Tape, tpcc, ycsb};
 use super::method::{Entry, entry, methods};
 use super::spec::{Bench, Isolation, Scale, Spec};
 use corelay_lab_measure::measure::plan::Item;
@@ -126,6 +126,35 @@ fn every_method_is_correct_with_two_and_with_four_threads() {
                 let clients = threads - usize::from(served);
                 assert!(run.samples.iter().all(|s| s.per_thread.len() == clients));
             }
+        }
+    }
+}
+
+#[test]
+fn every_method_of_ycsb_keeps_its_level_in_a_history() {
+    for (mix, requests) in [(ycsb::Mix::A, 1), (ycsb::Mix::F, 3)] {
+        let any = ycsb(mix, requests);
+        for entry in able(any) {
+            let tape: &'static Tape = Box::leak(Box::new(Tape::new(300)));
+            let Bench::Ycsb {
+                shape, isolation, ..
+            } = any
+            else {
+                unreachable!("a mix of ycsb");
+            };
+            let bench = Bench::Ycsb {
+                shape,
+                isolation,
+                tape: Some(tape),
+            };
+            let runs = measure(bench, &[entry.method], 3);
+            assert!(runs[0].correct, "{:?}", runs[0]);
+            let taped = tape.take().expect("the run has ended");
+            assert_eq!(taped.anomalies, None);
+            // Each client runs more than its share of the limit, in blocks of 32; its last transaction may
+            // have many attempts.
+            assert!((300..600).contains(&taped.history.len()), "{}", taped.found);
+            assert!(taped.found.contains("the limit"), "{}", taped.found);
         }
     }
 }

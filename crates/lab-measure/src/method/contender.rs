@@ -207,6 +207,15 @@ impl<W> Method<W> {
             .saturating_add(1 << 20)
     }
 
+    /// The same method with as many requests in flight as the point's window.
+    #[must_use]
+    pub const fn windowed(self) -> Self
+    where
+        W: Copy,
+    {
+        Self { window: 0, ..self }
+    }
+
     /// The same method with an estimate of `bytes_per_var` bytes for each variable.
     pub const fn taking(self, bytes_per_var: u64) -> Self
     where

@@ -56,6 +56,8 @@ extra! {
     flavour: String,
     /// The line of a figure to which the run belongs.
     line: String,
+    /// Bytes of a store's log, about.
+    log_bytes: u64,
     /// The mix of a database's transactions, or of their requests.
     mix: String,
     /// Whether the boundary was too small, so that comparisons which the clock calls certain may be

@@ -51,13 +51,13 @@
 //! # Runs of the ordered workloads
 //! The workloads of `ordered` of `corelay-lab-bench`, in which a clock orders the operations:
 //! `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read`, `oplog-rmap`, `ycsb`, `tpcc`,
-//! `kept`.
+//! `kept`, `recover`.
 //! `vars` is 0; a point's parameters are in `params`:
 //!
 //! ```text
 //!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
 //!             mix?, rows?, bytes?, requests?, theta?, warehouses?, shrink?, isolation?,
-//!             dir?,
+//!             dir?, log_bytes?, cold?,
 //!             boundary_ns?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
 //! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain }
@@ -65,7 +65,8 @@
 //!
 //! Runs of `ycsb` and `tpcc`, and their modes and samples, have `latency_ns`: the time of one
 //! transaction in 32, from its first attempt to its answer, in a closed loop. In `kept` each transaction
-//! is timed, and `window` is the number that a client has outstanding.
+//! is timed, and `window` is the number that a client has outstanding. In `recover`
+//! an operation is a kilobyte (10^3 bytes) that was read, and `latency_ns` the time of an opening.
 //!
 //! `updates` is in percent. Methods on a clock with a boundary have `boundary_ns`, the boundary as
 //! used, and `boundary_scale`, the factor by which the measured one was multiplied. If that is

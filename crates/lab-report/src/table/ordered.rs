@@ -15,20 +15,37 @@ struct Unit {
 /// The column before which the times of operations stand, if they were timed.
 const TIMES: usize = 9;
 
-const TIMED: &str = "Latency of a transaction from its first attempt to its answer, in both modes \
-    together: of one in 32,\nor of each that is kept on disk. Clients do not pause, so a stall is one \
-    slow transaction for each that\nwaits in it.";
+/// Says what the latencies of a workload are.
+fn timed(workload: &str) -> &'static str {
+    match workload {
+        "recover" => {
+            "Latency is the time of an opening, and the rate that of the files that it read."
+        }
+        "kept" => {
+            "Latency of each transaction, until it is on disk, in both modes together. Clients do not \
+             pause, so a\nstall is one slow transaction for each that waits in it."
+        }
+        _ => {
+            "Latency of one transaction in 32, from its first attempt to its answer, in both modes \
+             together. Clients\ndo not pause, so a stall is one slow transaction for each that waits in it."
+        }
+    }
+}
 
 /// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
     // Transactions that are kept on disk take far longer than others.
-    let is_kept = |run: &Run| run.workload == "kept";
-    let unit = match results.runs.iter().all(is_kept) {
-        true => Unit {
+    let workload = results.runs.first().map_or("", |run| &run.workload);
+    let unit = match workload {
+        "recover" => Unit {
+            per_mops: 1e3,
+            name: "MB/s",
+        },
+        "kept" => Unit {
             per_mops: 1e6,
             name: "/s",
         },
-        false => Unit {
+        _ => Unit {
             per_mops: 1.0,
             name: "Mops",
         },
@@ -64,7 +81,7 @@ pub fn of(results: &Results) -> String {
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
     if is_timed {
-        let _ = writeln!(text, "{TIMED}");
+        let _ = writeln!(text, "{}", timed(workload));
     }
     let _ = writeln!(
         text,
@@ -165,7 +182,12 @@ fn form(run: &Run) -> String {
     if let (Some(requests), Some(rows)) = (extra.requests, extra.rows) {
         form.push(format!("{requests} of {} rows", grouped(rows)));
     }
+    if let (None, Some(rows)) = (extra.requests, extra.rows) {
+        form.push(format!("{} rows", grouped(rows)));
+    }
     form.extend(extra.bytes.map(|n| format!("of {n} bytes")));
+    let megabytes = |n| format!("log of {} MB", grouped(n / 1_000_000));
+    form.extend(extra.log_bytes.map(megabytes));
     if run.params.window > 1 {
         form.push(format!("window {}", run.params.window));
     }

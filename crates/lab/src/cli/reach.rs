@@ -59,7 +59,8 @@ enum Area {
     Fibre,
     /// Structures ordered by a clock: time stamps, read-log-update, transactional memory, logs merged at read
     Txn,
-    /// The transactional store: absolute figures of YCSB and TPC-C, near mode only, and aborts, against a C++ engine's
+    /// The transactional store: absolute figures of YCSB and TPC-C, near mode only, and aborts, against a C++ engine's;
+    /// commits on disk against embedded stores', in the folder of temporary files, and recovery
     Store,
     /// The scalability course: the ladder's last rungs against its first, the pool against the system's allocator
     Course,

@@ -1,14 +1,17 @@
-//! The targets of the transactional store (S1–S4): absolute figures against those of a C++ engine,
-//! DBx1000, with the same parameters on the reference machine in the mode near.
+//! The targets of the transactional store: absolute figures against those of a C++ engine, DBx1000, with
+//! the same parameters on the reference machine in the mode near (S1–S4); what is kept on disk against
+//! embedded stores, and its recovery (S5, S6).
 //!
-//! A hash map in a mutex is measured in the same blocks, so that a slower hour is seen as such.
+//! A hash map in a mutex is measured in the same blocks as S1 to S4, so that a slower hour is seen as such.
 
 use super::Bound::AtLeast;
-use super::Term::{Best, Fixed};
+use super::Term::{Best, Fixed, Mops};
 use super::txn::{Point, target};
 use corelay_lab_bench::ordered::database::{tpcc, ycsb};
+use corelay_lab_bench::ordered::kept;
 use corelay_lab_bench::ordered::spec::{Bench, Isolation};
 use corelay_lab_measure::schema::{ConflictCounts, Run};
+use std::path::Path;
 
 /// A target on aborts: the share of attempts of a method that were aborted.
 pub(crate) struct Aborts {
@@ -102,6 +105,81 @@ pub(crate) fn points() -> Result<Vec<Point>, String> {
     ])
 }
 
+/// Embedded stores whose commits are on disk: all but `sled-flush`, which promises less.
+const EMBEDDED: &[&str] = &[
+    "redb",
+    "redb-grouped",
+    "fjall",
+    "fjall-grouped",
+    "sled",
+    "sled-grouped",
+    "heed",
+    "heed-grouped",
+];
+const STORES: &[&str] = &[
+    "silo",
+    "tictoc",
+    "occ-logical",
+    "occ-ordo",
+    "mvcc-logical",
+    "mvcc-ordo",
+];
+
+/// Returns the points of what is kept on disk in the folder `dir`. The target is for threads that wait for
+/// each of their transactions, so that no method has more of them on its way than others; what the store
+/// does with more is shown without one.
+///
+/// # Errors
+/// If one of the methods is missing.
+pub(crate) fn kept_points(dir: &'static Path) -> Result<Vec<Point>, String> {
+    let commits = Bench::Kept {
+        shape: kept::Shape {
+            rows: 10_000,
+            bytes: 100,
+            requests: 2,
+        },
+        dir,
+    };
+    let recovery = Bench::Recover {
+        shape: kept::LogShape {
+            rows: 500_000,
+            bytes: 100,
+            log_bytes: 200_000_000,
+            is_cold: false,
+        },
+        dir,
+    };
+    let of_stores = target(
+        "S5 store / best embedded store",
+        Best(STORES),
+        Best(EMBEDDED),
+        AtLeast(5.0),
+    );
+    // Kilobytes are counted.
+    let of_log = target(
+        "S6 recovery / 200 MB of log per s",
+        Mops("silo"),
+        Fixed(0.2),
+        AtLeast(1.0),
+    );
+    let methods = [EMBEDDED, STORES].concat();
+    let ahead = target(
+        "store, 64 outstanding / best embedded",
+        Best(STORES),
+        Best(EMBEDDED),
+        AtLeast(5.0),
+    );
+    let ahead = Point {
+        window: 64,
+        ..Point::of(commits, 2, &methods, vec![])?.untargeted(ahead)
+    };
+    Ok(vec![
+        Point::of(commits, 2, &methods, vec![of_stores])?,
+        ahead,
+        Point::of(recovery, 1, &["silo"], vec![of_log])?,
+    ])
+}
+
 /// Returns the targets on aborts of a point.
 pub(crate) fn aborts(point: &Point) -> Vec<Aborts> {
     let of = |most: [f64; 4]| {
@@ -148,8 +226,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_names_measured_methods_and_all_four_ids_occur() {
-        let points = points().unwrap();
+    fn every_target_names_measured_methods_and_all_ids_occur() {
+        let mut points = points().unwrap();
+        points.extend(kept_points(Path::new("")).unwrap());
         let mut ids = Vec::new();
         for point in &points {
             assert_eq!(point.spec.bench.check(), Ok(()));
@@ -164,6 +243,6 @@ mod tests {
         }
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids, ["S1", "S2", "S3", "S4"]);
+        assert_eq!(ids, ["S1", "S2", "S3", "S4", "S5", "S6"]);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Point {
     pub spec: Spec,
     /// All threads.
     pub threads: usize,
+    /// Transactions that a thread has outstanding, for methods that can.
+    pub window: usize,
     /// The methods that are measured.
     pub methods: Vec<Method<Spec>>,
     /// The targets that are judged.
@@ -228,13 +230,14 @@ impl Point {
         Ok(Self {
             spec: Spec { bench, scale },
             threads,
+            window: 1,
             methods: methods.collect::<Result<_, _>>()?,
             targets,
             untargeted: Vec::new(),
         })
     }
 
-    fn untargeted(mut self, target: Target) -> Self {
+    pub(super) fn untargeted(mut self, target: Target) -> Self {
         self.untargeted.push(target);
         self
     }
@@ -263,13 +266,23 @@ impl Point {
                 ", {} of {} rows of {} bytes",
                 shape.requests, shape.rows, shape.bytes
             ),
+            Bench::Recover { shape, .. } => format!(
+                ", a log of {} MB, {} rows of {} bytes",
+                shape.log_bytes / 1_000_000,
+                shape.rows,
+                shape.bytes
+            ),
             Bench::Tpcc { shape, .. } => {
                 let plural = if shape.warehouses == 1 { "" } else { "s" };
                 format!(" {}, {} warehouse{plural}", shape.mix, shape.warehouses)
             }
         };
         let plural = if self.threads == 1 { "" } else { "s" };
-        format!("{name}{form}, {} thread{plural}", self.threads)
+        let window = match self.window {
+            1 => String::new(),
+            window => format!(", {window} outstanding each"),
+        };
+        format!("{name}{form}, {} thread{plural}{window}", self.threads)
     }
 
     /// Judges the samples of this point. Returns the targets, then the ratios without a target.

@@ -4,7 +4,6 @@ use crate::program::{corelay, fine, refused};
 use corelay_history::transactions::{History, Level, check};
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Percentiles, Results, Run, Sample};
-use std::fs::DirEntry;
 
 /// Runs a benchmark; every figure has been checked by the program.
 #[track_caller]
@@ -107,7 +106,8 @@ fn databases_are_measured_and_checked_with_every_mix() {
 
 #[test]
 fn rows_are_kept_on_disk_by_every_method() {
-    let dir = env!("CARGO_TARGET_TMPDIR");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let dir = folder.path().to_str().unwrap();
     let line = "kept --threads 1,2 --rows 64 --bytes 16 --requests 3 --dir";
     let runs = bench(&format!("{line} {dir}"));
     assert_eq!(runs.len() % 2, 0);
@@ -117,14 +117,31 @@ fn rows_are_kept_on_disk_by_every_method() {
         assert_eq!((number(run, "rows"), number(run, "bytes")), (64, 16));
         assert_eq!(run.params.window, 1);
     }
-    let left = std::fs::read_dir(dir).unwrap().filter_map(Result::ok);
-    let is_store = |entry: &DirEntry| {
-        entry
-            .file_name()
-            .to_string_lossy()
-            .contains("corelay-kept-")
-    };
-    assert_eq!(left.filter(is_store).count(), 0, "stores are left in {dir}");
+    // Only corelay's store goes on before a commit is on disk.
+    let runs = bench(&format!("{line} {dir} --window 1,8 --method heed,silo"));
+    let windows: Vec<_> = runs
+        .iter()
+        .map(|run| (&*run.method, run.params.window))
+        .collect();
+    let expected = [("heed", 1), ("silo", 1), ("silo", 8)];
+    assert_eq!(windows, [expected, expected].concat());
+
+    for cold in ["", " --cold"] {
+        let line = format!("recover --rows 2000 --bytes 64 --log 1 --dir {dir}{cold}");
+        let run = &bench(&line)[0];
+        assert_eq!(
+            (run.method.as_str(), number(run, "log_bytes")),
+            ("silo", 1_000_000)
+        );
+        // More than a megabyte in each opening.
+        let read: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+        assert!(read >= 2_000, "{run:?}");
+        if !cfg!(target_os = "linux") {
+            break;
+        }
+    }
+    let left = std::fs::read_dir(dir).unwrap();
+    assert_eq!(left.count(), 0, "stores are left in {dir}");
 
     let args = format!("bench kept --method redb --secs 0.02 --samples 1 --rows 64 --dir {dir}");
     let table = fine(&corelay(&args.split(' ').collect::<Vec<_>>()));
@@ -173,19 +190,17 @@ fn histories_are_written_in_both_forms_and_judged() {
         (std::fs::read_to_string(file).unwrap(), run.notes.join("\n"))
     };
 
-    let (json, said) = run("h.json", "--method tictoc --mix F --history-limit 500");
+    let (json, said) = run("h.json", "--method tictoc --mix F --history-limit 200");
     let read: History = History::read(json.as_bytes()).unwrap();
-    // Each client may have gone on for the attempts of its last transaction.
-    assert!((500..700).contains(&read.len()), "{}", read.len());
+    // Each client runs at least 32 transactions in a slice, and has more than three. Its last one may
+    // have many attempts.
+    assert!((200..400).contains(&read.len()), "{}", read.len());
     assert!(
         said.contains("the limit") && said.contains(": serializable, by "),
         "{said}"
     );
     let found = check(&read, Level::Serializable).unwrap();
-    assert!(
-        found.ww > 100 && found.wr > 100 && found.rw > 0,
-        "{found:?}"
-    );
+    assert!(found.ww > 50 && found.wr > 50 && found.rw > 0, "{found:?}");
 
     let (edn, said) = run("h.edn", "--method mutex --history-limit 100");
     let read: History = History::read_edn(&edn).unwrap();
@@ -309,6 +324,10 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     );
     refused("ycsb --history-limit 5", &["--history"]);
     refused("tpcc --history h.json", &["--history"]);
+    refused(
+        "ycsb --method dashmap --requests 1 --mix F",
+        &["dashmap", "--mix F"],
+    );
     refused("ycsb --isolation chaos", &["--isolation", "`chaos`"]);
     refused(
         "ycsb --method silo --isolation strict",
@@ -340,5 +359,9 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
             &["--dir /proc/self", "cannot be written"],
         );
     }
+    refused("recover --log 0", &["--log"]);
+    refused("recover --rows 0", &["--rows"]);
+    refused("recover --method redb", &["--method", "`redb`", "silo"]);
+    refused("recover --dir no/such/folder", &["--dir no/such/folder"]);
     refused("rlu", &["rlu-list", "oplog-rmap"]);
 }

@@ -27,6 +27,7 @@ const SHORT: &[(&str, &str)] = &[
     ("--dir", env!("CARGO_TARGET_TMPDIR")),
     ("--requests", "1"),
     ("--shrink", "100"),
+    ("--log", "1"),
     ("--boundary-scale", "1/8,1"),
 ];
 

@@ -61,18 +61,23 @@ impl<W: Work, P: Protocol> Host<W> for Stored<W, P> {
     }
 
     fn counts(&self) -> ConflictCounts {
-        let of = |reason| self.store.aborts(reason);
-        ConflictCounts {
-            aborts: Aborts {
-                lock: of(Reason::Locked) + of(Reason::Yielded),
-                validation: of(Reason::Validation),
-                version: of(Reason::Version) + of(Reason::Refused),
-                phantom: of(Reason::Phantom),
-                uncertain: 0,
-                unknown: 0,
-            },
-            uncertain: self.store.report().uncertain,
-        }
+        aborts(&self.store)
+    }
+}
+
+/// Aborted attempts of a store by reason, and its uncertain comparisons.
+pub(in crate::ordered) fn aborts<P: Protocol>(store: &Store<P>) -> ConflictCounts {
+    let of = |reason| store.aborts(reason);
+    ConflictCounts {
+        aborts: Aborts {
+            lock: of(Reason::Locked) + of(Reason::Yielded),
+            validation: of(Reason::Validation),
+            version: of(Reason::Version) + of(Reason::Refused),
+            phantom: of(Reason::Phantom),
+            uncertain: 0,
+            unknown: 0,
+        },
+        uncertain: store.report().uncertain,
     }
 }
 

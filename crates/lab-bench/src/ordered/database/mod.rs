@@ -31,6 +31,7 @@ use corelay_history::transactions::Level;
 use corelay_lab_measure::method::{Contender, SetupLimit};
 use corelay_lab_measure::workload::point::Point;
 use corelay_txn::store::{Isolation, Mvcc, Occ, Protocol, Silo, TicToc};
+pub(super) use host::aborts;
 use host::{Dash, Stored, delegated, locked};
 pub use tape::{Tape, Taped};
 use tpcc::Tpcc;

@@ -35,6 +35,28 @@ pub fn check_folder(dir: &Path) -> Result<(), String> {
     }
 }
 
+/// Asks the system to forget the content of the files in a folder, so that it is read from the disk.
+///
+/// # Errors
+/// If the files cannot be opened, or the system cannot do so.
+#[cfg(target_os = "linux")]
+pub(super) fn forget(dir: &Path) -> io::Result<()> {
+    use rustix::fs::{Advice, fadvise};
+    for file in std::fs::read_dir(dir)? {
+        let file = std::fs::File::open(file?.path())?;
+        // Only what is on disk can be forgotten.
+        file.sync_all()?;
+        fadvise(&file, 0, None, Advice::DontNeed)?;
+    }
+    Ok(())
+}
+
+/// Fails: elsewhere there is no call for it.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn forget(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 #[cfg(target_os = "linux")]
 fn is_in_memory(dir: &Path) -> bool {
     /// `TMPFS_MAGIC` of `linux/magic.h`.

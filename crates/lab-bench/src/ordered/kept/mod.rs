@@ -9,6 +9,10 @@
 //! | `redb`, `fjall`, `sled`, `heed` | `embedded` | a transaction of that crate with its own sync |
 //! | `redb-grouped`, `fjall-grouped`, `sled-grouped`, `heed-grouped` | `grouped` | one transaction of that crate for those of all threads that wait |
 //!
+//! | `occ-…`, `silo`, `tictoc`, `mvcc-…` | `stored` | a transaction of corelay's store, and the sync of its epoch |
+//!
+//! `recover` opens corelay's store again and again; see `recover`.
+//!
 //! # What is fair
 //! Each method has the fastest setting of its crate with which a commit is on disk before it is
 //! answered. The crates with one writer at a time cannot share a sync between threads by themselves;
@@ -20,20 +24,27 @@ mod contender;
 mod embedded;
 mod folder;
 mod grouped;
+mod recover;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 pub use contender::Shape;
 pub use folder::check_folder;
+pub use recover::LogShape;
 
+use super::clocks;
 use super::method::Build;
 use super::spec::{Bench, Spec};
 use contender::{Keeper, contender};
+use corelay_clock::Logical;
 use corelay_lab_measure::method::{Contender, SetupLimit};
 use corelay_lab_measure::workload::point::Point;
+use corelay_txn::store::{Mvcc, Occ, Protocol, Silo, TicToc};
 use embedded::{Alone, Embedded, Fjall, Heed, Redb, Sled};
 use grouped::Grouped;
 use std::path::Path;
+use stored::Stored;
 
 /// Sets a method up whose stores `open` opens.
 fn build<K: Keeper>(
@@ -69,6 +80,22 @@ fn grouped<E: Embedded>(
     })
 }
 
+/// Sets corelay's store up, with a protocol that is made anew for each opening.
+fn stored<P: Protocol>(
+    spec: Spec,
+    point: &Point,
+    limit: &SetupLimit,
+    protocol: fn(Spec) -> Result<P, String>,
+) -> Result<Box<dyn Contender>, String> {
+    let protocol = move || protocol(spec);
+    match spec.bench {
+        Bench::Recover { shape, dir } => recover::contender(shape, dir, limit, protocol),
+        _ => build(spec, point, limit, move |dir, shape| {
+            Stored::open(protocol()?, dir, shape)
+        }),
+    }
+}
+
 pub(super) const REDB: Build = alone::<Redb>;
 pub(super) const REDB_GROUPED: Build = grouped::<Redb>;
 pub(super) const FJALL: Build = alone::<Fjall>;
@@ -78,3 +105,19 @@ pub(super) const SLED_GROUPED: Build = grouped::<Sled<true>>;
 pub(super) const SLED_FLUSH: Build = alone::<Sled<false>>;
 pub(super) const HEED: Build = alone::<Heed>;
 pub(super) const HEED_GROUPED: Build = grouped::<Heed>;
+pub(super) const SILO: Build = |spec, point, limit| stored(spec, point, limit, |_| Ok(Silo));
+pub(super) const TICTOC: Build = |spec, point, limit| stored(spec, point, limit, |_| Ok(TicToc));
+pub(super) const OCC_LOGICAL: Build =
+    |spec, point, limit| stored(spec, point, limit, |_| Ok(Occ::new(Logical::new())));
+pub(super) const OCC_ORDO: Build = |spec, point, limit| {
+    stored(spec, point, limit, |spec| {
+        Ok(Occ::new(clocks::ordo(spec.scale)?))
+    })
+};
+pub(super) const MVCC_LOGICAL: Build =
+    |spec, point, limit| stored(spec, point, limit, |_| Ok(Mvcc::new(Logical::new())));
+pub(super) const MVCC_ORDO: Build = |spec, point, limit| {
+    stored(spec, point, limit, |spec| {
+        Ok(Mvcc::new(clocks::ordo(spec.scale)?))
+    })
+};

@@ -1,7 +1,7 @@
 //! Every method at a tiny size, and stores that lose something.
 
 use super::contender::{Keeper, Shape};
-use super::{Build, build};
+use super::{Build, LogShape, build};
 use crate::ordered::method::methods;
 use crate::ordered::spec::Bench;
 use crate::ordered::tests::{assert_caught, measure};
@@ -20,6 +20,31 @@ fn bench() -> Bench {
             requests: 2,
         },
         dir: Box::leak(std::env::temp_dir().into_boxed_path()),
+    }
+}
+
+#[test]
+fn openings_find_all_updates_of_the_log() {
+    for is_cold in [false, cfg!(target_os = "linux")] {
+        let bench = Bench::Recover {
+            shape: LogShape {
+                rows: 40,
+                bytes: 9,
+                log_bytes: 100_000,
+                is_cold,
+            },
+            dir: Box::leak(std::env::temp_dir().into_boxed_path()),
+        };
+        let all: Vec<_> = methods(bench).iter().map(|entry| entry.method).collect();
+        for run in measure(bench, &all, 2) {
+            assert!(run.correct, "{run:?}");
+            // Only one thread opens stores: at least once in each sample.
+            assert!(run.samples.iter().all(|s| s.per_thread.len() == 1));
+            assert!(
+                run.samples.iter().all(|s| s.per_thread[0] >= 100),
+                "{run:?}"
+            );
+        }
     }
 }
 

@@ -194,6 +194,12 @@ pub(super) fn ycsb(args: &Ycsb) -> Result<Exit, String> {
                 "--mix E: {DASHMAP} keeps no order, so it cannot scan; leave {DASHMAP} out"
             ));
         }
+        if args.mix.0.contains(&ycsb::Mix::F) {
+            return Err(format!(
+                "--mix F: {DASHMAP} has no transactions, so others may write between a read and the update; \
+                 leave {DASHMAP} out"
+            ));
+        }
     }
     let isolation = args.store.isolation(&methods.0)?;
     if args.history.is_asked() && args.mix.0.contains(&ycsb::Mix::E) {

@@ -75,17 +75,22 @@ fn windows(text: &str) -> Result<List, String> {
     Numbers { bounds, word }.list(text)
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+/// Checks the folder of `--dir`. Returns it for the rest of the program: a leak of one path.
+pub(super) fn folder(dir: Option<&Path>) -> Result<&'static Path, String> {
+    let dir = dir.map_or_else(std::env::temp_dir, Path::to_owned);
     kept::check_folder(&dir).map_err(|why| format!("--dir {}: {why}", dir.display()))?;
+    Ok(Box::leak(dir.into_boxed_path()))
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let dir = folder(args.dir.as_deref())?;
     let bench = Bench::Kept {
         shape: Shape {
             rows: args.rows,
             bytes: args.bytes as usize,
             requests: args.requests as usize,
         },
-        // The leak is one path for a command.
-        dir: Box::leak(dir.into_boxed_path()),
+        dir,
     };
     args.common.run_plan(&Plan {
         windows: &args.window.0,

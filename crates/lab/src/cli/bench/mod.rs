@@ -8,6 +8,7 @@ mod kept;
 mod latency;
 mod ordered;
 mod raytrace;
+mod recover;
 pub(crate) mod structure;
 mod throughput;
 
@@ -121,6 +122,8 @@ workloads! {
     Tpcc(database::Tpcc) => database::tpcc, database::listed(database::TPCC);
     #[command(mut_arg("secs", |arg| arg.default_value("0.5")))]
     Kept(kept::Args) => kept::run, kept::listed();
+    #[command(mut_arg("threads", |arg| arg.default_value("1").hide(true)))]
+    Recover(recover::Args) => recover::run, recover::listed();
 }
 
 /// Returns the names of the workloads on the command line.

@@ -25,7 +25,8 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
         output::say(&format!("no target can be measured here: {why}\n"))?;
         return Ok(Exit::Fine);
     }
-    let runs = measure(args, host, &mut rig, &points)?;
+    let slice = Duration::from_millis(args.slice);
+    let runs = measure(args, host, &mut rig, &points, slice)?;
     rig.save();
     if let Some(wrong) = runs.iter().flatten().find(|run| !run.correct) {
         output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
@@ -53,13 +54,14 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     })
 }
 
-/// Samples all points in turn, until both modes have enough blocks or time is up. Returns the runs of
-/// each point.
+/// Samples all points in turn, each for `slice`, until both modes have enough blocks or time is up.
+/// Returns the runs of each point.
 pub(super) fn measure(
     args: &Args,
     host: &Host,
     rig: &mut Rig,
     points: &[Point],
+    slice: Duration,
 ) -> Result<Vec<Vec<Run>>, String> {
     let mut contest = Contest::default();
     for point in points {
@@ -72,7 +74,7 @@ pub(super) fn measure(
                     threads: point.threads,
                     servers: 1,
                     vars: 1,
-                    window: 1,
+                    window: point.window,
                     load: None,
                     lines: Default::default(),
                     fibres: 0,
@@ -85,7 +87,7 @@ pub(super) fn measure(
             contest.add(entrant, &rig.setup_limit(None))?;
         }
     }
-    let timing = Timing::of(Duration::from_millis(args.slice));
+    let timing = Timing::of(slice);
     let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
     let bar = output::progress(args.limit, limit);
     bar.set_message("measuring");

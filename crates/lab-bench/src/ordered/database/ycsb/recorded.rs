@@ -92,11 +92,10 @@ impl Procedure<Ycsb> for Recorded<'_, '_> {
         Rows(table): &Rows<E>,
     ) -> Result<Done, E::Stop> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.attempts += 1;
-        let recorder = &mut *notes.recorder;
+        let Notes { recorder, attempts } = &mut *notes;
         recorder.retry();
         let mut done = Done::default();
-        for &Request { key, field, action } in self.requests {
+        for (at, &Request { key, field, action }) in self.requests.iter().enumerate() {
             let register = key * 10 + field as u64;
             if matches!(action, Action::Read | Action::ReadAndUpdate) {
                 let read = |row: &Fields| (number(row, field), value(row, field));
@@ -116,6 +115,8 @@ impl Procedure<Ycsb> for Recorded<'_, '_> {
                 recorder.write(register, written);
                 done.updates += 1;
             }
+            // An attempt that ends before its first note leaves nothing.
+            *attempts += u64::from(at == 0);
         }
         Ok(done)
     }

@@ -65,7 +65,7 @@ pub(super) fn number(row: &[u8]) -> u64 {
 }
 
 /// The row with a number that is 1 higher.
-fn add_one(row: &mut [u8]) {
+pub(super) fn add_one(row: &mut [u8]) {
     let sum = number(row) + 1;
     row[..8].copy_from_slice(&sum.to_le_bytes());
 }

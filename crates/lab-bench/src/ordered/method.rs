@@ -319,31 +319,31 @@ static KEPT: &[Entry] = kept_stores![
         "the crate `redb`: one writer at a time, each commit synced",
         kept::REDB,
     ),
-    direct(
+    windowed(direct(
         "redb-grouped",
         "`redb`, with one commit for the transactions of all threads that wait",
         kept::REDB_GROUPED,
-    ),
+    )),
     direct(
         "fjall",
         "the crate `fjall`: one writer at a time, the journal synced at each commit",
         kept::FJALL,
     ),
-    direct(
+    windowed(direct(
         "fjall-grouped",
         "`fjall`, with one commit for the transactions of all threads that wait",
         kept::FJALL_GROUPED,
-    ),
+    )),
     direct(
         "sled",
         "the crate `sled`: each transaction flushed, and its file synced",
         kept::SLED,
     ),
-    direct(
+    windowed(direct(
         "sled-grouped",
         "`sled`, with one commit for the transactions of all threads that wait",
         kept::SLED_GROUPED,
-    ),
+    )),
     direct(
         "sled-flush",
         "`sled` without that sync: on Linux its flush leaves the disk's cache alone, so less is promised",
@@ -354,11 +354,11 @@ static KEPT: &[Entry] = kept_stores![
         "the crate `heed` (LMDB): one writer at a time, each commit synced",
         kept::HEED,
     ),
-    direct(
+    windowed(direct(
         "heed-grouped",
         "`heed`, with one commit for the transactions of all threads that wait",
         kept::HEED_GROUPED,
-    )
+    ))
 ];
 
 /// The methods of a workload, in the order of tables.

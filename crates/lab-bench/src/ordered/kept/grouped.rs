@@ -69,18 +69,23 @@ impl<E: Embedded> Grouped<E> {
 }
 
 impl<E: Embedded> Keeper for Grouped<E> {
-    type Pending = ();
+    /// The number of the commit that the transaction will be in.
+    type Pending = u64;
 
     fn fill(&self, rows: Range<u64>, bytes: usize) -> Result<(), String> {
         self.store.fill(rows, bytes)
     }
 
-    fn add(&self, rows: &[u64]) -> Result<(), String> {
+    fn add(&self, rows: &[u64]) -> Result<u64, String> {
         let mut group = self.group();
         group.waiting.push(rows.to_vec());
-        let number = group.number;
         // A leader may be gathering.
         self.changed.notify_all();
+        Ok(group.number)
+    }
+
+    fn wait(&self, number: u64) -> Result<(), String> {
+        let mut group = self.group();
         while group.done <= number {
             group = match group.has_leader {
                 false => self.lead(group),
@@ -91,10 +96,6 @@ impl<E: Embedded> Keeper for Grouped<E> {
             };
         }
         group.failed.clone().map_or(Ok(()), Err)
-    }
-
-    fn wait(&self, (): ()) -> Result<(), String> {
-        Ok(())
     }
 
     fn sum(&self) -> Result<u64, String> {

@@ -36,7 +36,7 @@ pub(super) struct Args {
           value_parser = number(1..=256))]
     requests: u64,
 
-    /// Transactions that a thread has outstanding, for methods whose commits and syncs are apart; the others
+    /// Transactions that a thread has outstanding, by corelay's stores and the `…-grouped` methods; the others
     /// wait for each
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1", value_parser = windows)]
     window: List,

@@ -1,12 +1,14 @@
 //! Which epochs are durable, and who waits for one.
 
 use super::error::DiskFailed;
+use crate::store::garbage::discard;
+use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::{Arc, Mutex};
 use corelay_sync::wait::{self, Call, Sleeper, Token};
 use corelay_sync::{CachePadded, barrier};
 use std::fmt;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -120,9 +122,7 @@ impl Progress {
             .collect();
         drop(waiting);
         let count = woken.len();
-        for waiter in woken {
-            waiter.waker.wake();
-        }
+        wake_all(woken);
         count
     }
 
@@ -132,9 +132,7 @@ impl Progress {
         waiting.failure.get_or_insert(failure);
         let woken = std::mem::take(&mut waiting.waiters);
         drop(waiting);
-        for waiter in woken {
-            waiter.waker.wake();
-        }
+        wake_all(woken);
     }
 
     /// Whether it is decided what becomes of `epoch`.
@@ -153,22 +151,23 @@ impl Progress {
     /// Makes `waker` wake when `epoch` is decided. Returns the waiter's number, or `None` if it is
     /// decided already. `id` is the number of the waiter that this one replaces.
     fn register(&self, epoch: u64, id: Option<u64>, waker: &Waker) -> Option<u64> {
+        // Wakers are cloned and dropped with nothing locked. They are code of an executor, and a waker
+        // may be the last owner of a task.
+        let waker = waker.clone();
         let mut waiting = self.waiting.lock().unwrap();
         if self.durable() >= epoch || waiting.failure.is_some() {
             return None;
         }
         let known = id.and_then(|id| waiting.waiters.iter_mut().find(|w| w.id == id));
         if let Some(waiter) = known {
-            waiter.waker.clone_from(waker);
+            let replaced = std::mem::replace(&mut waiter.waker, waker);
+            drop(waiting);
+            drop(replaced);
             return id;
         }
         let id = waiting.next_id;
         waiting.next_id += 1;
-        waiting.waiters.push(Waiter {
-            id,
-            epoch,
-            waker: waker.clone(),
-        });
+        waiting.waiters.push(Waiter { id, epoch, waker });
         let count = waiting.waiters.len();
         drop(waiting);
         // Relaxed: as in `want`.
@@ -185,12 +184,32 @@ impl Progress {
 
     fn unregister(&self, id: u64) {
         let mut waiting = self.waiting.lock().unwrap();
-        waiting.waiters.retain(|waiter| waiter.id != id);
+        let place = waiting.waiters.iter().position(|waiter| waiter.id == id);
+        let gone = place.map(|place| waiting.waiters.remove(place));
+        drop(waiting);
+        // With nothing locked: see `register`.
+        drop(gone);
+    }
+}
+
+/// Wakes all waiters. If the waker of one panics, the others are woken nevertheless, and the log goes
+/// on: they have nobody else who wakes them.
+fn wake_all(waiters: Vec<Waiter>) {
+    for Waiter { waker, .. } in waiters {
+        if MODEL {
+            // A panic is the checker's.
+            waker.wake();
+        } else if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            discard(payload);
+        }
     }
 }
 
 /// The durability of a commit, or of what a transaction has seen. It can be asked, waited for on a
 /// thread or fibre, and awaited on any executor.
+///
+/// The store's log thread calls the wakers of those who await. A waker must not wait for a handle itself:
+/// nothing becomes durable before it returns. If it panics, nobody else notices.
 ///
 /// Handles of one writer share a count of references, which its thread has mostly for itself.
 #[must_use = "the commit is durable only when this says so"]

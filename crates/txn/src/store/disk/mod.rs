@@ -234,7 +234,11 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         self.progress.close();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.take()
+            // A waker that the log thread has called may drop the store. The thread then ends the
+            // log after the waker has returned.
+            && thread.thread().id() != std::thread::current().id()
+        {
             // Its panic was reported to all that waited.
             let _ = thread.join();
         }

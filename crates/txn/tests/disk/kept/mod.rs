@@ -7,6 +7,7 @@ mod killed;
 mod rows;
 mod snapshots;
 mod users_code;
+mod wakers;
 
 use crate::faulty::Faulty;
 use corelay_txn::store::disk::Options;

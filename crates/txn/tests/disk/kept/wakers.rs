@@ -1,0 +1,176 @@
+//! Wakers that panic, use the store, or drop it. The log thread calls them.
+
+use super::open;
+use crate::faulty::Faulty;
+use crate::history::lazy;
+use corelay_txn::store::{Durable, Silo, Store};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+use std::time::Duration;
+
+/// Ends the process with a message if `body` hangs. Nothing else depends on the time.
+fn ends(name: &'static str, body: impl FnOnce()) {
+    let (tell, told) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if told.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("hangs: {name}");
+            std::process::abort();
+        }
+    });
+    body();
+    drop(tell);
+}
+
+fn poll(durable: &mut Durable, waker: &Waker) -> bool {
+    let polled = Future::poll(Pin::new(durable), &mut Context::from_waker(waker));
+    matches!(polled, Poll::Ready(_))
+}
+
+/// Calls a closure when it is woken, and another one when it is dropped.
+struct Calls<W: Fn(), D: Fn()> {
+    wake: W,
+    drop: D,
+}
+
+impl<W: Fn() + Send + Sync, D: Fn() + Send + Sync> Wake for Calls<W, D> {
+    fn wake(self: Arc<Self>) {
+        (self.wake)();
+    }
+}
+
+impl<W: Fn(), D: Fn()> Drop for Calls<W, D> {
+    fn drop(&mut self) {
+        (self.drop)();
+    }
+}
+
+fn calls(
+    wake: impl Fn() + Send + Sync + 'static,
+    drop: impl Fn() + Send + Sync + 'static,
+) -> Waker {
+    Waker::from(Arc::new(Calls { wake, drop }))
+}
+
+/// A task's waker often has the last reference to the task, whose drop may do anything.
+#[test]
+fn wakers_may_use_the_store_when_they_are_dropped() {
+    ends("a waker that uses the store when it is dropped", || {
+        let storage = Faulty::default();
+        let store = Arc::new(open(Silo, &storage, &lazy()));
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        let waker = |store: &Weak<Store>| {
+            let store = Weak::clone(store);
+            let look = move || {
+                let store = store.upgrade();
+                assert!(store.is_none_or(|store| store.disk_failure().is_none()));
+            };
+            calls(|| {}, look)
+        };
+        let weak = Arc::downgrade(&store);
+        let (_, mut durable) = store.transact_durable(|tx| tx.put(&table, 1, 1)).unwrap();
+        // The second waker replaces the first one, which is dropped.
+        assert!(!poll(&mut durable, &waker(&weak)));
+        assert!(!poll(&mut durable, &waker(&weak)));
+        drop(durable);
+        let (_, durable) = store.transact_durable(|tx| tx.put(&table, 1, 2)).unwrap();
+        durable.wait().unwrap();
+    });
+}
+
+#[test]
+fn waker_that_panics_harms_nobody_else() {
+    ends("a waker that panics", || {
+        let storage = Faulty::default();
+        let store = open(Silo, &storage, &lazy());
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        let put = |row| {
+            store
+                .transact_durable(|tx| tx.put(&table, 1, row))
+                .unwrap()
+                .1
+        };
+        let mut first = put(1);
+        let waker = calls(|| panic!("a waker panics"), || {});
+        assert!(!poll(&mut first, &waker));
+        let woken = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&woken);
+        let mut second = put(2);
+        let told = calls(move || tell.store(true, Ordering::SeqCst), || {});
+        assert!(!poll(&mut second, &told));
+        put(3).wait().unwrap();
+        assert!(first.is_durable() && second.is_durable());
+        // The log thread wakes in the order of registration.
+        while !woken.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        put(4).wait().unwrap();
+        assert!(store.disk_failure().is_none());
+    });
+}
+
+/// A waker that panics when it is cloned.
+fn unclonable() -> Waker {
+    const TABLE: RawWakerVTable =
+        RawWakerVTable::new(|_| panic!("a waker is cloned"), |_| {}, |_| {}, |_| {});
+    // SAFETY: the functions do not use the pointer.
+    unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
+}
+
+#[test]
+fn waker_that_panics_when_it_is_cloned_harms_nobody_else() {
+    ends("a waker that panics when it is cloned", || {
+        let storage = Faulty::default();
+        let store = open(Silo, &storage, &lazy());
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        let put = |row| {
+            store
+                .transact_durable(|tx| tx.put(&table, 1, row))
+                .unwrap()
+                .1
+        };
+        let mut first = put(1);
+        let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut first, &unclonable())));
+        assert!(polled.is_err());
+        put(2).wait().unwrap();
+        first.wait().unwrap();
+    });
+}
+
+/// The last owner of a store may be a task that the log thread wakes, and so drops.
+#[test]
+fn store_that_is_dropped_by_a_waker_writes_its_last_epoch() {
+    ends("a store that is dropped by a waker", || {
+        let storage = Faulty::default();
+        let store = open(Silo, &storage, &lazy());
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        let (_, mut first) = store.transact_durable(|tx| tx.put(&table, 1, 1)).unwrap();
+        let (_, wanted) = store.transact_durable(|tx| tx.put(&table, 2, 2)).unwrap();
+        let place = Arc::new(Mutex::new(None::<Store>));
+        let (own, last) = (Arc::clone(&place), Arc::new(Mutex::new(None)));
+        let handle = Arc::clone(&last);
+        let wake = move || {
+            let store = own.lock().unwrap().take().unwrap();
+            let put = store.transact_durable(|tx| tx.put(&table, 3, 3));
+            *handle.lock().unwrap() = Some(put.unwrap().1);
+            drop(store);
+        };
+        *place.lock().unwrap() = Some(store);
+        // The epoch ends now that it is waited for.
+        assert!(!poll(&mut first, &calls(wake, || {})));
+        wanted.wait().unwrap();
+        let last = loop {
+            if let Some(last) = last.lock().unwrap().take() {
+                break last;
+            }
+            std::thread::yield_now();
+        };
+        last.wait().unwrap();
+        let store = open(Silo, &Faulty::new(&storage.image()), &lazy());
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        assert_eq!(store.read_only(|tx| tx.get(&table, &3)).unwrap(), Some(3));
+    });
+}

@@ -278,7 +278,10 @@ impl<'s> Deref for Pinned<'s> {
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
         self.0.unpin();
-        self.0.collect();
+        // Destructors of values run there, which may panic, too.
+        if !std::thread::panicking() {
+            self.0.collect();
+        }
     }
 }
 

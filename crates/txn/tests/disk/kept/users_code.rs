@@ -229,3 +229,48 @@ fn rows_may_use_the_store_while_they_are_loaded() {
     let table = store.kept_table::<u8, Opens>("opens").unwrap();
     assert!(store.read_only(|tx| tx.contains(&table, &1)).unwrap());
 }
+
+/// A row that panics when it is dropped while a snapshot is made.
+#[derive(Debug, Clone)]
+struct Bomb(u32);
+
+static IS_ARMED: AtomicBool = AtomicBool::new(false);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if IS_ARMED.load(Ordering::Relaxed) {
+            panic!("dropped");
+        }
+    }
+}
+
+impl Serialize for Bomb {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        assert!(!IS_ARMED.load(Ordering::Relaxed), "serialized");
+        serializer.serialize_u32(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bomb {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u32::deserialize(deserializer).map(Self)
+    }
+}
+
+#[test]
+fn panic_of_a_row_in_a_snapshot_drops_no_other_row() {
+    let storage = Faulty::default();
+    let store = open(Silo, &storage, &lazy());
+    let table = store.kept_ordered::<u8, Bomb>("bombs").unwrap();
+    for round in 0..40 {
+        // Rows that are replaced wait to be dropped.
+        for row in 0..16 + round {
+            store.transact(|tx| tx.put(&table, 1, Bomb(row))).unwrap();
+        }
+        IS_ARMED.store(true, Ordering::Relaxed);
+        let _ = catch_unwind(AssertUnwindSafe(|| store.snapshot()));
+        IS_ARMED.store(false, Ordering::Relaxed);
+    }
+    store.transact(|tx| tx.put(&table, 1, Bomb(7))).unwrap();
+    assert_eq!(store.snapshot().unwrap().entries, 1);
+}

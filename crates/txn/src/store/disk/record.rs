@@ -17,6 +17,9 @@ pub const MAX_VALUE: usize = 64 << 20;
 /// The most bytes that a transaction may write, its records' 12-byte headers included.
 pub const MAX_TRANSACTION: usize = 1 << 30;
 
+/// The memory that is kept from one transaction to the next, in bytes: a few pieces of a snapshot.
+const KEPT: usize = 4 << 20;
+
 const RECORD_HEADER: usize = 12;
 pub(super) const COMMIT_HEADER: usize = 12;
 
@@ -52,10 +55,13 @@ impl Records {
         Self { bytes: Vec::new() }
     }
 
-    /// Removes all records, and keeps the memory for the next ones.
+    /// Removes all records, and keeps the memory for the next ones, unless it is very much.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
+        if self.bytes.capacity() > KEPT {
+            self.bytes.shrink_to(KEPT);
+        }
     }
 
     /// Whether nothing is recorded.
@@ -198,4 +204,23 @@ pub(super) fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_large_transaction_is_given_back() {
+        let mut records = Records::new();
+        for length in [KEPT / 2, 3 * KEPT, 3 * KEPT] {
+            let append = |bytes: &mut Vec<u8>| {
+                bytes.resize(bytes.len() + length, 0);
+                Ok(())
+            };
+            records.put(TableId(1), |_| Ok(()), append).unwrap();
+        }
+        records.clear();
+        assert!(records.bytes.capacity() <= KEPT);
+    }
 }

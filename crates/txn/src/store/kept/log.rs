@@ -101,6 +101,7 @@ impl<P: Protocol> Tx<'_, P> {
         let done = self.install(|| writer.enter().map_err(|_| Reason::Disk));
         let stamp = done.map(|done| {
             *durable = Some(done.held.commit(done.order, records));
+            records.clear();
             done.stamp
         });
         self.work.log = Some(log);

@@ -7,8 +7,8 @@ use std::fmt;
 
 /// How a table's keys and values become bytes, and bytes keys and values.
 ///
-/// A codec is chosen where the types are known, and used where only the table is. Keys that are
-/// equal must have equal bytes: the log knows a record by the bytes of its key.
+/// A codec is chosen where the types are known, and used where only the table is. Keys must have equal
+/// bytes if they are equal, and only then: the log knows a record by the bytes of its key.
 pub struct Codec<K, V> {
     /// Appends a key's bytes.
     pub encode_key: fn(&K, &mut Vec<u8>) -> Result<(), EncodeError>,
@@ -100,6 +100,27 @@ impl<K, V> fmt::Debug for Codec<K, V> {
 /// The bytes of a key or value are not those of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(String);
+
+impl DecodeError {
+    /// An error of a codec of your own. `why` says what is wrong with the bytes.
+    ///
+    /// ```
+    /// use corelay_txn::store::{Codec, DecodeError};
+    ///
+    /// let codec = Codec::<u64, String> {
+    ///     decode_value: |bytes| {
+    ///         let text = String::from_utf8(bytes.to_vec());
+    ///         text.map_err(|error| DecodeError::new(error.to_string()))
+    ///     },
+    ///     ..Codec::postcard()
+    /// };
+    /// let error = (codec.decode_value)(&[0xFF]).unwrap_err();
+    /// assert!(error.to_string().contains("invalid utf-8"));
+    /// ```
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

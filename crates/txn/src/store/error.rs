@@ -65,7 +65,7 @@ pub enum TableError {
         /// The types that the table has.
         found: &'static str,
     },
-    /// The table of this name is kept on disk, and was asked for as one that is not.
+    /// The table of this name is on disk, and was asked for as one that is in memory or open.
     OnDisk(Box<str>),
     /// The store is not kept on disk, so none of its tables can be.
     NoDirectory(Box<str>),
@@ -103,7 +103,7 @@ impl fmt::Display for TableError {
             ),
             Self::OnDisk(name) => write!(
                 f,
-                "the table {name:?} is kept on disk; get it by `Store::kept_table` or \
+                "the table {name:?} is on disk; open it by `Store::kept_table` or \
                  `Store::kept_ordered`, or use another name"
             ),
             Self::NoDirectory(name) => write!(
@@ -113,11 +113,13 @@ impl fmt::Display for TableError {
             ),
             Self::WrongTypeOnDisk { name, asked, found } => write!(
                 f,
-                "the table {name:?} holds {found} on disk, but was asked for with {asked}"
+                "the table {name:?} holds {found} on disk, but was asked for with {asked}; ask for \
+                 these types, or, if they were only renamed, give a `Codec` whose `tag` is {found:?}"
             ),
             Self::Unreadable { name, what } => write!(
                 f,
-                "the rows of the table {name:?} on disk cannot be read: {what}; they stay there"
+                "the rows of the table {name:?} on disk cannot be read: {what}; they stay there. \
+                 Open it with the types and the codec by which they were written"
             ),
             Self::TooLong(name) => write!(
                 f,

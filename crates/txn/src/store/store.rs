@@ -178,9 +178,7 @@ impl<P: Protocol> Store<P> {
         V: Send + Sync + 'static,
         I: Index<K, V>,
     {
-        if let Some(home) = &self.home
-            && home.has_unopened(name)
-        {
+        if self.is_unopened(name) {
             return Err(TableError::OnDisk(name.into()));
         }
         let table = self.make(name, index);
@@ -213,6 +211,12 @@ impl<P: Protocol> Store<P> {
         Ok(())
     }
 
+    /// Whether a table of this name is on disk, and none of the store's yet.
+    fn is_unopened(&self, name: &str) -> bool {
+        let home = self.home.as_ref();
+        home.is_some_and(|home| home.has_unopened(name))
+    }
+
     pub(super) fn has_table(&self, name: &str) -> bool {
         self.tables().iter().any(|entry| entry.has_name(name))
     }
@@ -236,11 +240,16 @@ impl<P: Protocol> Store<P> {
     /// ```
     ///
     /// # Errors
-    /// If there is none of this name, or it has other types.
+    /// If there is none of this name, it has other types, or it is on disk and was not opened yet.
     pub fn existing<T: AsTable>(&self, name: &str) -> Result<T, TableError> {
+        // Before the tables: one that is being loaded is in both.
+        let is_on_disk = self.is_unopened(name);
         let tables = self.tables();
         let named = tables.iter().find(|entry| entry.has_name(name));
-        let entry = named.ok_or_else(|| TableError::Unknown(name.into()))?;
+        let entry = named.ok_or_else(|| match is_on_disk {
+            true => TableError::OnDisk(name.into()),
+            false => TableError::Unknown(name.into()),
+        })?;
         let table = std::sync::Arc::clone(&entry.table).into_any();
         T::downcast(table).ok_or_else(|| TableError::WrongType {
             name: name.into(),

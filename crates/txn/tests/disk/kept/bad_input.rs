@@ -6,7 +6,8 @@ use crate::history::lazy;
 use crate::opening::TempDir;
 use corelay_txn::store::disk::MAX_KEY;
 use corelay_txn::store::{
-    Codec, EncodeError, OpenError, Reason, Silo, SnapshotError, Store, TableError,
+    Codec, DecodeError, EncodeError, OpenError, Reason, Silo, SnapshotError, Store, Table,
+    TableError,
 };
 use std::fs;
 use std::hash::RandomState;
@@ -26,7 +27,7 @@ fn picky() -> Codec<String, String> {
         encode_value: encode,
         decode_key: |bytes| Ok(String::from_utf8_lossy(bytes).into_owned()),
         decode_value: |bytes| match bytes {
-            b"odd" => (Codec::<String, String>::postcard().decode_value)(&[]),
+            b"odd" => Err(DecodeError::new("it is odd")),
             _ => Ok(String::from_utf8_lossy(bytes).into_owned()),
         },
         ..good
@@ -82,6 +83,9 @@ fn tables_of_the_wrong_kind_or_types_are_refused() {
     let store = open(Silo, &storage, &lazy());
     let error = store.table::<u8, u32>("numbers").unwrap_err();
     assert_eq!(error, TableError::OnDisk("numbers".into()));
+    let error = store.existing::<Table<u8, u32>>("numbers").unwrap_err();
+    assert_eq!(error, TableError::OnDisk("numbers".into()));
+    assert!(error.to_string().contains("open it by"), "{error}");
     let error = store.kept_table::<u8, String>("numbers").unwrap_err();
     let said = error.to_string();
     assert!(
@@ -133,7 +137,9 @@ fn rows_that_cannot_be_read_stay_on_disk() {
         assert!(matches!(error, TableError::Unreadable { .. }));
         let said = error.to_string();
         assert!(
-            said.contains("a row:") && said.contains("they stay there"),
+            said.contains("a row:")
+                && said.contains("it is odd")
+                && said.contains("they stay there"),
             "{said}"
         );
     }

@@ -66,7 +66,7 @@ pub use storage::{Storage, StorageFile};
 
 use catalogue::Catalogue;
 use corelay_sync::CachePadded;
-use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::Sleeper;
 use durable::Progress;
@@ -78,7 +78,6 @@ use recover::Recovery;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use storage::Directory;
@@ -94,8 +93,8 @@ pub struct Disk {
     durable: Arc<CachePadded<Arc<Progress>>>,
     shared: Arc<Shared>,
     files: std::sync::Arc<Files>,
-    /// Locked while a snapshot is made.
-    snapshotting: Mutex<()>,
+    /// Whether a snapshot is being made.
+    is_snapshotting: AtomicBool,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -162,7 +161,7 @@ impl Disk {
             progress,
             shared,
             files,
-            snapshotting: Mutex::new(()),
+            is_snapshotting: AtomicBool::new(false),
             thread: Some(thread),
         };
         Ok((disk, Recovered::new(recovery, start.elapsed())))

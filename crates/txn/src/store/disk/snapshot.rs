@@ -14,9 +14,8 @@ use super::record::{self, COMMIT_HEADER};
 use super::storage::StorageFile;
 use super::{Disk, EncodeError, Records, TableId};
 use corelay_sync::barrier;
-use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::fmt;
-use std::sync::MutexGuard;
 
 /// The suffix of a snapshot's name while it is being written.
 pub(super) const UNFINISHED: &str = ".unfinished";
@@ -39,7 +38,25 @@ pub struct Snapshot<'a> {
     report: SnapshotReport,
     frames: u64,
     is_finished: bool,
-    _only: MutexGuard<'a, ()>,
+    _only: Only<'a>,
+}
+
+/// The right to make the one snapshot. No guard of a mutex, which would have to stay on its thread: a
+/// fibre that makes a snapshot may wait, and go on elsewhere.
+struct Only<'a>(&'a AtomicBool);
+
+impl<'a> Only<'a> {
+    fn take(is_taken: &'a AtomicBool) -> Option<Self> {
+        // Acquire: pairs with the Release of the drop; the files of the snapshot before are closed.
+        (!is_taken.swap(true, Ordering::Acquire)).then_some(Self(is_taken))
+    }
+}
+
+impl Drop for Only<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `take`.
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// The counts of a finished snapshot: entries written, files removed.
@@ -57,11 +74,7 @@ pub struct SnapshotReport {
 
 impl<'a> Snapshot<'a> {
     pub(super) fn begin(disk: &'a Disk) -> Result<Self, SnapshotError> {
-        let only = match disk.snapshotting.try_lock() {
-            Ok(only) => only,
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(std::sync::TryLockError::WouldBlock) => return Err(SnapshotError::Busy),
-        };
+        let only = Only::take(&disk.is_snapshotting).ok_or(SnapshotError::Busy)?;
         // So that the snapshot can replace all files up to here.
         // Relaxed: a hint.
         disk.shared.rotate.store(true, Ordering::Relaxed);

@@ -15,6 +15,8 @@ use corelay_txn::store::{OrderedTable, Protocol, Store, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// Makes a test of each function, by every protocol. The function gets a way to make the protocol, for
 /// stores that are opened again.
@@ -49,6 +51,19 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Ends the process with a message if `body` hangs. Nothing else depends on the time.
+fn ends(name: &'static str, body: impl FnOnce()) {
+    let (tell, told) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if told.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("hangs: {name}");
+            std::process::abort();
+        }
+    });
+    body();
+    drop(tell);
 }
 
 /// Opens a store in a made-up storage.

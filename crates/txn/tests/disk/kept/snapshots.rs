@@ -1,11 +1,13 @@
 //! Snapshots of a store, made while transactions go on.
 
-use super::{Over, by_every_protocol, open, ordered_rows, rows_of};
+use super::{Over, by_every_protocol, ends, open, ordered_rows, rows_of};
 use crate::faulty::Faulty;
 use crate::history::lazy;
-use corelay_txn::store::disk::Options;
-use corelay_txn::store::{Protocol, Silo, SnapshotError};
+use corelay_txn::store::disk::{Options, Storage, StorageFile};
+use corelay_txn::store::{Protocol, Silo, SnapshotError, Store};
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 
 by_every_protocol![
     snapshots_go_on_beside_writers,
@@ -156,4 +158,111 @@ fn loads_and_snapshots_keep_no_memory<P: Protocol>(protocol: impl Fn() -> P) {
     let kept = store.report().old_versions;
     let written = UPDATES * size_of::<[u64; 16]>() as u64;
     assert!(kept < written / 4, "{kept} of {written} bytes are kept");
+}
+
+/// A storage that stops twice at a barrier, before and after the first piece of a snapshot is written.
+struct Stops {
+    storage: Faulty,
+    barrier: Arc<Barrier>,
+}
+
+struct StopsOnce {
+    file: Box<dyn StorageFile>,
+    barrier: Option<Arc<Barrier>>,
+}
+
+impl Storage for Stops {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.storage.list()
+    }
+
+    fn open(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        self.storage.open(name)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = self.storage.create(name)?;
+        let barrier = name
+            .starts_with("snapshot")
+            .then(|| Arc::clone(&self.barrier));
+        Ok(Box::new(StopsOnce { file, barrier }))
+    }
+
+    fn mend(&self, name: &str, offset: u64, tail: &[u8]) -> io::Result<()> {
+        self.storage.mend(name, offset, tail)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.storage.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.storage.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.storage.sync()
+    }
+}
+
+impl StorageFile for StopsOnce {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let barrier = self.barrier.take_if(|_| bytes.len() > 1 << 20);
+        if let Some(barrier) = barrier {
+            barrier.wait();
+            barrier.wait();
+        }
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+/// The rows that nobody has opened take a while to be written. Tables are made and opened meanwhile,
+/// and rows removed.
+#[test]
+fn tables_are_opened_while_a_snapshot_writes() {
+    ends("opening a table beside a snapshot", || {
+        let storage = Faulty::default();
+        let store = open(Silo, &storage, &lazy());
+        let table = store.kept_table::<u8, Vec<u8>>("rows").unwrap();
+        for key in 0..4 {
+            let put = store.transact(|tx| tx.put(&table, key, vec![key; 600 << 10]));
+            put.unwrap();
+        }
+        drop((store, table));
+        let barrier = Arc::new(Barrier::new(2));
+        let stops = Stops {
+            storage: storage.clone(),
+            barrier: Arc::clone(&barrier),
+        };
+        let store = Store::open_in(Silo, Arc::new(stops), &lazy()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(store.snapshot().unwrap().entries, 4));
+            barrier.wait();
+            store.table::<u8, u8>("cache").unwrap();
+            let table = store.kept_ordered::<u8, Vec<u8>>("rows").unwrap();
+            let new = store.kept_table::<u8, u8>("new").unwrap();
+            let change = store.transact(|tx| {
+                for key in 0..3 {
+                    assert!(tx.remove(&table, &key)?);
+                }
+                tx.put(&new, 1, 1)
+            });
+            change.unwrap();
+            barrier.wait();
+        });
+        drop(store);
+        let store = open(Silo, &storage, &lazy());
+        assert!(store.recovered().unwrap().snapshot.is_some());
+        let table = store.kept_ordered::<u8, Vec<u8>>("rows").unwrap();
+        let new = store.kept_table::<u8, u8>("new").unwrap();
+        let rows = store.read_only(|tx| {
+            let rows = tx.rows(&table, ..)?;
+            Ok((rows, tx.get(&new, &1)?))
+        });
+        assert_eq!(rows.unwrap(), (vec![(3, vec![3; 600 << 10])], Some(1)));
+    });
 }

@@ -1,29 +1,14 @@
 //! Wakers that panic, use the store, or drop it. The log thread calls them.
 
-use super::open;
+use super::{ends, open};
 use crate::faulty::Faulty;
 use crate::history::lazy;
 use corelay_txn::store::{Durable, Silo, Store};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
-use std::time::Duration;
-
-/// Ends the process with a message if `body` hangs. Nothing else depends on the time.
-fn ends(name: &'static str, body: impl FnOnce()) {
-    let (tell, told) = mpsc::channel::<()>();
-    std::thread::spawn(move || {
-        if told.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("hangs: {name}");
-            std::process::abort();
-        }
-    });
-    body();
-    drop(tell);
-}
 
 fn poll(durable: &mut Durable, waker: &Waker) -> bool {
     let polled = Future::poll(Pin::new(durable), &mut Context::from_waker(waker));

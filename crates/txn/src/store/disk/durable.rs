@@ -89,6 +89,11 @@ impl Progress {
         self.wanted.load(Ordering::Relaxed) >= epoch
     }
 
+    /// Whether this is the log thread.
+    fn is_log_thread(&self) -> bool {
+        std::sync::Arc::ptr_eq(&self.logger, &Sleeper::current())
+    }
+
     pub(super) fn close(&self) {
         // Relaxed: carries nothing; the wake-up's barrier orders it.
         self.is_closing.store(true, Ordering::Relaxed);
@@ -208,8 +213,9 @@ fn wake_all(waiters: Vec<Waiter>) {
 /// The durability of a commit, or of what a transaction has seen. It can be asked, waited for on a
 /// thread or fibre, and awaited on any executor.
 ///
-/// The store's log thread calls the wakers of those who await. A waker must not wait for a handle itself:
-/// nothing becomes durable before it returns. If it panics, nobody else notices.
+/// The store's log thread calls the wakers of those who await. Nothing else becomes durable before a
+/// waker returns, so it must not wait itself; waiting for a handle there panics. If a waker panics, nobody
+/// else notices.
 ///
 /// Handles of one writer share a count of references, which its thread has mostly for itself.
 #[must_use = "the commit is durable only when this says so"]
@@ -249,7 +255,8 @@ impl Durable {
     /// not be there when the store is opened again.
     ///
     /// # Panics
-    /// Inside a [`NoSwitch`](corelay_sync::wait::NoSwitch) guard, if the commit is not durable yet.
+    /// Inside a [`NoSwitch`](corelay_sync::wait::NoSwitch) guard, or in a waker that the store's log
+    /// thread has called, if the commit is not durable yet.
     #[track_caller]
     pub fn wait(&self) -> Result<(), DiskFailed> {
         let call = Call {
@@ -261,6 +268,11 @@ impl Durable {
             if let Some(decided) = self.progress.decided(self.epoch) {
                 return decided;
             }
+            assert!(
+                MODEL || !self.progress.is_log_thread(),
+                "corelay: a durable commit is waited for by the log thread that would write it, in a \
+                 waker; wake another thread that waits"
+            );
             let signal = std::sync::Arc::new(Signal(Token::new()));
             let waker = Waker::from(std::sync::Arc::clone(&signal));
             let Some(id) = self.progress.register(self.epoch, None, &waker) else {

@@ -159,3 +159,26 @@ fn store_that_is_dropped_by_a_waker_writes_its_last_epoch() {
         assert_eq!(store.read_only(|tx| tx.get(&table, &3)).unwrap(), Some(3));
     });
 }
+
+#[test]
+fn waker_that_waits_for_its_own_log_thread_panics() {
+    ends("a waker that waits for its own log thread", || {
+        let storage = Faulty::default();
+        let store = Arc::new(open(Silo, &storage, &lazy()));
+        let table = store.kept_table::<u8, u8>("rows").unwrap();
+        let put = |row| store.transact_durable(|tx| tx.put(&table, 1, row));
+        let (_, mut first) = put(1).unwrap();
+        let said = Arc::new(Mutex::new(None));
+        let (own, other, tell) = (Arc::clone(&store), table.clone(), Arc::clone(&said));
+        let wake = move || {
+            let (_, next) = own.transact_durable(|tx| tx.put(&other, 1, 2)).unwrap();
+            let payload = catch_unwind(AssertUnwindSafe(|| next.wait())).unwrap_err();
+            *tell.lock().unwrap() = payload.downcast_ref::<&str>().map(|&said| said.to_owned());
+        };
+        assert!(!poll(&mut first, &calls(wake, || {})));
+        first.wait().unwrap();
+        put(3).unwrap().1.wait().unwrap();
+        let said = said.lock().unwrap().take().unwrap();
+        assert!(said.contains("by the log thread"), "{said}");
+    });
+}

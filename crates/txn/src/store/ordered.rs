@@ -34,6 +34,13 @@ where
         }
     }
 
+    fn last_key(&self, claim: &Claim<'_>) -> Option<K> {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut leaves = self.records.range::<K, _>(all.0, all.1, claim);
+        std::iter::from_fn(|| leaves.next_back())
+            .find_map(|leaf| Some(leaf.records.last()?.key().clone()))
+    }
+
     /// The leaves of a range.
     #[inline]
     pub(crate) fn range<'c, 'q, Q>(
@@ -101,25 +108,33 @@ where
         was_there.then(|| std::ptr::with_exposed_provenance_mut(address))
     }
 
-    /// The last key of the part before.
-    type Place = Option<K>;
+    /// The last key of the part before, and the last of all when the walk began.
+    type Place = Option<(Bound<K>, K)>;
 
     fn walk(
         &self,
-        place: &mut Option<K>,
+        place: &mut Self::Place,
         claim: &Claim<'_>,
         each: &mut dyn FnMut(&Record<K, V>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let from = place.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut leaves = self.records.range(from, Bound::Unbounded, claim);
+        let (from, end) = match place {
+            Some(place) => place,
+            // Without an end, a walk might follow a writer that appends rows for ever.
+            None => match self.last_key(claim) {
+                Some(end) => place.insert((Bound::Unbounded, end)),
+                None => return Break(()),
+            },
+        };
+        let mut leaves = self
+            .records
+            .range(from.as_ref(), Bound::Included(&*end), claim);
         // Leaves may be empty.
         while let Some(leaf) = leaves.next() {
             let Some(last) = leaf.records.last() else {
                 continue;
             };
             leaf.records.iter().copied().try_for_each(each)?;
-            let last = last.key().clone();
-            *place = Some(last);
+            *from = Bound::Excluded(last.key().clone());
             return Continue(());
         }
         Break(())

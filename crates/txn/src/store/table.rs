@@ -132,7 +132,7 @@ pub(crate) trait AnyTable: Send + Sync {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 
     /// Shows all records and their newest committed versions, until `each` breaks. Those that are
-    /// entered or removed meanwhile may be missed or seen.
+    /// entered or removed meanwhile may be missed or seen. It ends, also if rows are added for ever.
     fn walk(&self, pins: &Pins, each: &mut Each<'_>);
 }
 

@@ -1,11 +1,12 @@
 //! Code of keys and rows that panics, or uses the store, where the store calls it.
 
-use super::{Over, by_every_protocol, open};
+use super::{Over, by_every_protocol, ends, open};
 use crate::faulty::Faulty;
 use crate::history::lazy;
-use corelay_txn::store::{Protocol, Silo, Store, Table, TableError};
+use corelay_txn::store::{OrderedTable, Protocol, Silo, Store, Table, TableError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
+use std::ops::ControlFlow::Break;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -273,4 +274,59 @@ fn panic_of_a_row_in_a_snapshot_drops_no_other_row() {
     }
     store.transact(|tx| tx.put(&table, 1, Bomb(7))).unwrap();
     assert_eq!(store.snapshot().unwrap().entries, 1);
+}
+
+/// A row that appends a row to its table when it is put into a snapshot.
+#[derive(Debug, Clone)]
+struct Appends;
+
+type Log = (std::sync::Weak<Store>, OrderedTable<u64, Appends>);
+
+static LOG: std::sync::Mutex<Option<Log>> = std::sync::Mutex::new(None);
+
+thread_local! {
+    static IS_INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl Serialize for Appends {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let log = LOG.lock().unwrap().clone();
+        if let Some((store, table)) = log
+            && let Some(store) = store.upgrade()
+            && !IS_INSIDE.replace(true)
+        {
+            let append = store.transact(|tx| {
+                let last = tx.range_back(&table, .., |&key, _| Break(key))?.unwrap();
+                tx.put(&table, last + 1, Self)
+            });
+            append.unwrap();
+            IS_INSIDE.set(false);
+        }
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Appends {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <()>::deserialize(deserializer).map(|()| Self)
+    }
+}
+
+#[test]
+fn snapshot_does_not_follow_rows_that_are_appended_for_ever() {
+    ends("a snapshot that follows its own rows", || {
+        let storage = Faulty::default();
+        let store = std::sync::Arc::new(open(Silo, &storage, &lazy()));
+        let table = store.kept_ordered::<u64, Appends>("log").unwrap();
+        let put = store.transact(|tx| (0..100).try_for_each(|key| tx.put(&table, key, Appends)));
+        put.unwrap();
+        *LOG.lock().unwrap() = Some((std::sync::Arc::downgrade(&store), table));
+        assert_eq!(store.snapshot().unwrap().entries, 100);
+        let log = LOG.lock().unwrap().take();
+        drop((store, log));
+        let store = open(Silo, &storage, &lazy());
+        let table = store.kept_ordered::<u64, Appends>("log").unwrap();
+        let rows = store.read_only(|tx| tx.rows(&table, ..)).unwrap();
+        assert!(rows.into_iter().map(|(key, _)| key).eq(0..200));
+    });
 }

@@ -60,8 +60,9 @@
 //! * **Panic.** If the closure panics, nothing is written, and the panic goes on. If a key's `Ord`,
 //!   `Eq` or `Hash` panics during a commit, so does the transaction, without effect; if it panics when
 //!   a removed row's key is taken out of its table, the key stays there, absent.
-//! * **Keys.** `Ord`, `Eq` and `Hash` of a key must not run transactions of the same store: they are
-//!   called during commits, and would wait for themselves.
+//! * **Keys.** `Ord`, `Eq` and `Hash` of a key must not run transactions or snapshots of the same store, nor
+//!   wait for its handles: they are called during commits, and would wait for themselves. `Serialize` and
+//!   `Deserialize` may.
 //! * **Values** are handed out by clone, or shown to a closure. A value is dropped on any thread that
 //!   uses the store, some transactions after it was replaced, when nobody can be reading it.
 //! * **Memory.** Replaced rows are freed when every transaction has ended that could read them. A
@@ -96,8 +97,11 @@
 //!   [`Store::disk_failure`]. It is never tried again: what the disk has lost is not known.
 //! * **The log grows** until [`Store::snapshot`] replaces it. Each opening reads the newest snapshot and
 //!   the log since.
-//! * **Types.** A table opens with the types that it was made with, by their names. A type that was renamed
-//!   opens with a [`Codec`] of the old `tag`.
+//! * **Types.** A table opens with the types that it was made with, by their names
+//!   ([`type_name`](std::any::type_name)). A type that was renamed, or that another compiler names
+//!   otherwise, opens with a [`Codec`] of the old `tag`; for rows that live long, give a `tag` of your own
+//!   from the beginning. What a type *contains* is not compared.
+//! * **Tables** are never dropped from the disk, also if nobody opens them.
 //! * **Limits.** A key has up to 1 MiB as bytes, a row 64 MiB, and all that a transaction writes 1 GiB.
 //!
 //! # How it works

@@ -327,9 +327,14 @@ impl<P: Protocol> Store<P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// If the disk is too far behind, it waits before it begins.
+    ///
     /// # Errors
     /// If `f` gives the transaction up, or it was [refused](Reason::Refused), or the
     /// [disk](Reason::Disk) does not take it.
+    ///
+    /// # Panics
+    /// Inside a [`NoSwitch`](corelay_sync::wait::NoSwitch) guard, if it has to wait.
     #[inline]
     #[track_caller]
     pub fn transact<R>(&self, f: impl FnMut(&mut Tx<'_, P>) -> tx::Result<R>) -> tx::Result<R> {

@@ -337,7 +337,8 @@ pub struct Recovered {
     pub notes: Vec<String>,
     /// The time that it took.
     pub time: Duration,
-    /// All tables, by their numbers.
+    /// All tables, by their numbers. A store has taken them out.
+    #[doc(hidden)]
     pub tables: Vec<RecoveredTable>,
 }
 

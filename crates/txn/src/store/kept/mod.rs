@@ -141,11 +141,23 @@ impl<P: Protocol> Store<P> {
     /// Makes a table that is kept on disk, whose rows are found by their keys' hashes. If the
     /// directory has one of this name and types, the table has its rows.
     ///
-    /// Keys and rows are written in the postcard format. Keys that are equal must have equal bytes.
+    /// Keys and rows are written in the postcard format, which says nothing about types. So types that
+    /// ask the format what comes next can be written and **not read back**: `#[serde(untagged)]`,
+    /// `flatten`, `skip_serializing_if`, `serde_json::Value`. A field that is added, removed or moved
+    /// makes rows on disk unreadable, or changes what they mean; the table only knows the types' names.
+    ///
+    /// Keys must have equal bytes if they are equal, and only then. A row is on disk as it was when its
+    /// transaction ended: what a cell or a lock in it holds later is not.
+    ///
+    /// Several threads read the rows, with stacks of the usual size of threads. The call ends when all
+    /// are read.
     ///
     /// # Errors
     /// If the store is in memory, a table of this name has been made, the one on disk has other types,
     /// or its rows cannot be read.
+    ///
+    /// # Panics
+    /// If a key or row panics while it is read, or a thread cannot be started.
     pub fn kept_table<K, V>(&self, name: &str) -> Result<Table<K, V>, TableError>
     where
         K: Hash + Eq + Serialize + DeserializeOwned + Send + Sync + 'static,
@@ -307,8 +319,8 @@ impl<P: Protocol> Store<P> {
     /// Call it when the log has grown as you wish: [`Report::disk`](super::Report::disk) has its size.
     ///
     /// # Errors
-    /// If the store is in memory, another snapshot is being made or a table loaded, the disk fails, or a row cannot be encoded.
-    /// The log is as it was then.
+    /// If the store is in memory, another snapshot is being made or a table loaded, the disk fails, or
+    /// a row cannot be encoded. All that was durable still is then.
     ///
     /// # Panics
     /// If a key or row panics while it is serialized.

@@ -123,9 +123,11 @@ impl Logger {
                 sleeper.sleep(Some(until - now), || progress.is_closing() || has_joined());
                 continue;
             }
-            let until = self.opened + self.options.epoch_interval;
-            if now < until {
-                sleeper.sleep(Some(until - now), || {
+            let open_for = now.saturating_duration_since(self.opened);
+            // The interval may be longer than any time.
+            let left = self.options.epoch_interval.saturating_sub(open_for);
+            if !left.is_zero() {
+                sleeper.sleep(Some(left), || {
                     progress.is_closing() || progress.is_wanted(open)
                 });
             } else if self.closer.is_used() {

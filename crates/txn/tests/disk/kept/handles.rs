@@ -4,8 +4,9 @@ use super::{by_every_protocol, open};
 use crate::faulty::Faulty;
 use crate::history::lazy;
 use corelay_fibre::Cluster;
-use corelay_txn::store::{Abort, Protocol, Reason, Silo, Tx};
+use corelay_txn::store::{Abort, Options, Protocol, Reason, Silo, Tx};
 use std::sync::Arc;
+use std::time::Duration;
 
 by_every_protocol![
     readers_wait_for_what_they_saw,
@@ -146,4 +147,20 @@ fn fibres_wait_for_durability() {
     let store = open(Silo, &Faulty::new(&image), &lazy());
     let table = store.kept_table::<u64, u64>("sums").unwrap();
     assert_eq!(store.read_only(|tx| tx.get(&table, &0)).unwrap(), Some(50));
+}
+
+/// An epoch that ends only when somebody waits for it.
+#[test]
+fn longest_interval_ends_when_it_is_waited_for() {
+    let storage = Faulty::default();
+    let options = Options {
+        epoch_interval: Duration::MAX,
+        ..Options::default()
+    };
+    let store = open(Silo, &storage, &options);
+    let table = store.kept_table::<u8, u8>("rows").unwrap();
+    for row in 0..3 {
+        let (_, durable) = store.transact_durable(|tx| tx.put(&table, 1, row)).unwrap();
+        durable.wait().unwrap();
+    }
 }

@@ -67,6 +67,8 @@ pub enum TableError {
     },
     /// The table of this name is on disk, and was asked for as one that is in memory or open.
     OnDisk(Box<str>),
+    /// The rows of the table of this name are being loaded by another call.
+    Loading(Box<str>),
     /// The store is not kept on disk, so none of its tables can be.
     NoDirectory(Box<str>),
     /// The table of this name is kept on disk with other types.
@@ -105,6 +107,11 @@ impl fmt::Display for TableError {
                 f,
                 "the table {name:?} is on disk; open it by `Store::kept_table` or \
                  `Store::kept_ordered`, or use another name"
+            ),
+            Self::Loading(name) => write!(
+                f,
+                "the rows of the table {name:?} are being loaded by another call; get the table by \
+                 `Store::existing` when that has ended"
             ),
             Self::NoDirectory(name) => write!(
                 f,

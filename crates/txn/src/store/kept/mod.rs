@@ -230,12 +230,12 @@ impl<P: Protocol> Store<P> {
     {
         let home = self.home.as_ref();
         let home = home.ok_or_else(|| TableError::NoDirectory(name.into()))?;
-        let exists = || TableError::Exists(name.into());
         if self.has_table(name) {
-            return Err(exists());
+            return Err(TableError::Exists(name.into()));
         }
         let id = home.disk.table(name, &(codec.tag)())?;
-        let loading = home.load(name).map_err(|_| exists())?;
+        let loading = home.load(name);
+        let loading = loading.map_err(|_| TableError::Loading(name.into()))?;
         let found = loading.as_ref().map(home::Loading::table);
         let rows = found.map_or(0, |table| table.entries().count());
         let table = self.make(name, index(rows));

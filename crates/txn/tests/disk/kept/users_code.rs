@@ -206,7 +206,7 @@ impl<'de> Deserialize<'de> for Opens {
         let store = STORE.lock().unwrap().take();
         if let Some(store) = store.and_then(|store| store.upgrade()) {
             let again: Result<Table<u8, Self>, _> = store.kept_table("opens");
-            assert_eq!(again.unwrap_err(), TableError::Exists("opens".into()));
+            assert_eq!(again.unwrap_err(), TableError::Loading("opens".into()));
             assert!(store.table::<u8, u8>("opens").is_err());
             assert!(store.snapshot().is_err());
             panic!("while it was read");

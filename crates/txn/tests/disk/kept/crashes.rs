@@ -1,7 +1,7 @@
 //! Stores whose power is cut: what was answered as durable is there, and every transaction whole, with
 //! all that it depends on.
 
-use super::{Over, by_every_protocol, open};
+use super::{Over, by_every_protocol, open, ordered_rows, rows_of};
 use crate::faulty::{Faulty, Image, Plan};
 use crate::history::lazy;
 use corelay_txn::store::disk::Options;
@@ -13,6 +13,7 @@ by_every_protocol![
     power_cuts_leave_a_prefix,
     what_depends_on_a_commit_is_not_kept_without_it,
     last_writer_wins_on_disk,
+    rows_that_come_and_go_are_on_disk_as_in_memory,
 ];
 
 const ACCOUNTS: u64 = 8;
@@ -191,5 +192,82 @@ fn last_writer_wins_on_disk<P: Protocol>(protocol: impl Fn() -> P) {
         let store = open(protocol(), &storage, &options);
         let table = store.kept_table::<u64, u64>("rows").unwrap();
         assert_eq!(rows(&store, &table), wanted);
+    }
+}
+
+/// Threads insert, write and remove the same few rows, within one epoch or in many, beside snapshots: the
+/// number of a commit has to grow from one of a key to the next, also if the key was gone between them.
+fn rows_that_come_and_go_are_on_disk_as_in_memory<P: Protocol>(protocol: impl Fn() -> P) {
+    const ROWS: u8 = 6;
+    for round in 0..6 * crate::stress() {
+        let options = Options {
+            epoch_interval: [Duration::ZERO, Duration::MAX][round as usize % 2],
+            segment_size: 4096,
+            ..Options::default()
+        };
+        let storage = Faulty::default();
+        let store = open(protocol(), &storage, &options);
+        let hashed = store.kept_table::<u8, u32>("hashed").unwrap();
+        let ordered = store.kept_ordered::<u8, u32>("ordered").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3_u64)
+                .map(|thread| {
+                    let (store, hashed, ordered) = (&store, &hashed, &ordered);
+                    scope.spawn(move || {
+                        let mut random = thread + 100 * u64::from(round);
+                        for number in 0..400_u32 {
+                            random = random
+                                .wrapping_mul(6_364_136_223_846_793_005)
+                                .wrapping_add(1);
+                            let key = (random >> 33) as u8 % ROWS;
+                            let value = number * 3 + thread as u32;
+                            let change = store.transact(|tx| match (random >> 50) % 5 {
+                                0 | 1 => {
+                                    tx.remove(hashed, &key)?;
+                                    tx.remove(ordered, &key).map(drop)
+                                }
+                                2 => {
+                                    tx.insert(hashed, key, value)?;
+                                    tx.insert(ordered, key, value)?;
+                                    tx.remove(hashed, &((key + 1) % ROWS)).map(drop)
+                                }
+                                3 => {
+                                    tx.put(ordered, key, value)?;
+                                    tx.put(hashed, key, value)
+                                }
+                                // Inserted and removed by one transaction.
+                                _ => {
+                                    tx.put(ordered, key, value)?;
+                                    tx.remove(ordered, &key)?;
+                                    tx.update(hashed, &key, |row| *row += 1).map(drop)
+                                }
+                            });
+                            change.unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let (store, is_over) = (&store, &is_over);
+            if round % 3 == 0 {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        store.snapshot().unwrap();
+                    }
+                });
+            }
+            let _over = Over(is_over);
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        });
+        let wanted = (rows_of(&store, &hashed), ordered_rows(&store, &ordered));
+        drop((store, hashed, ordered));
+        // Opened as the other kind.
+        let store = open(protocol(), &storage, &options);
+        let hashed = store.kept_ordered::<u8, u32>("hashed").unwrap();
+        let ordered = store.kept_table::<u8, u32>("ordered").unwrap();
+        let found = (ordered_rows(&store, &hashed), rows_of(&store, &ordered));
+        assert_eq!(found, wanted);
     }
 }

@@ -35,7 +35,7 @@ impl fmt::Display for Abort {
             }
             Reason::Encoding => {
                 "the transaction was given up because a key or a row refused to be serialized for \
-                 the log"
+                 the log, or cannot be read back from it; `Store::kept_table` says which types can"
             }
             Reason::Disk => {
                 "the transaction was given up because the store's disk has failed; \

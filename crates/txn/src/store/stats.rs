@@ -26,7 +26,8 @@ pub enum Reason {
     Panicked,
     /// A key, a row or the whole transaction has more bytes than the log takes.
     TooLarge,
-    /// A key or a row refused to be written to the log: its own serialization failed.
+    /// A key or a row refused to be written to the log: its own serialization failed, or what it has
+    /// written cannot be read back.
     Encoding,
     /// The disk has failed: see [`Store::disk_failure`](super::Store::disk_failure).
     Disk,

@@ -128,8 +128,7 @@ impl<P: Protocol> Store<P> {
         I: Index<K, V>,
     {
         let id = disk::TableId::default();
-        let rows = Rows { table: id, codec };
-        table.inner().meta.keep(Box::new(rows));
+        table.inner().meta.keep(Box::new(Rows::new(id, codec)));
     }
 
     /// What was found in the directory when the store was opened, and what of it was dropped. `None`
@@ -142,8 +141,10 @@ impl<P: Protocol> Store<P> {
     /// directory has one of this name and types, the table has its rows.
     ///
     /// Keys and rows are written in the postcard format, which says nothing about types. So types that
-    /// ask the format what comes next can be written and **not read back**: `#[serde(untagged)]`,
-    /// `flatten`, `skip_serializing_if`, `serde_json::Value`. A field that is added, removed or moved
+    /// ask the format what comes next cannot be read back: `#[serde(untagged)]`, `flatten`,
+    /// `skip_serializing_if`, `serde_json::Value`. The first 64 rows that are written after an opening
+    /// are read back at once, and end their transaction if that fails
+    /// ([`Reason::Encoding`](super::Reason::Encoding)). A field that is added, removed or moved
     /// makes rows on disk unreadable, or changes what they mean; the table only knows the types' names.
     ///
     /// Keys must have equal bytes if they are equal, and only then. A row is on disk as it was when its
@@ -247,7 +248,7 @@ impl<P: Protocol> Store<P> {
             })?;
         }
         let meta = &table.inner().meta;
-        meta.keep(Box::new(Rows { table: id, codec }));
+        meta.keep(Box::new(Rows::new(id, codec)));
         self.add(&table)?;
         if let Some(loading) = loading {
             loading.finish();

@@ -1,7 +1,11 @@
 //! How the rows of a kept table are written: into the log, and into a snapshot.
 
-use crate::store::disk::{Codec, EncodeError, Records, Snapshot, SnapshotError, TableId};
+use crate::store::disk::{
+    Codec, DecodeError, EncodeError, Records, Snapshot, SnapshotError, TableId,
+};
 use crate::store::record::{Head, Record, Row, Version};
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::{AtomicU32, Ordering};
 
 /// The rows of a kept table, by its types, for those who have only pointers.
 pub(crate) trait Keep: Send + Sync {
@@ -29,10 +33,58 @@ pub(crate) trait Keep: Send + Sync {
     ) -> Result<(), SnapshotError>;
 }
 
+/// The rows that are read back before they are logged, for each table that is opened. What the format
+/// cannot read is mostly a matter of the types: so the first transaction says it, and not the next
+/// opening, when the rows are lost.
+const READ_BACK: u32 = 64;
+
 /// The rows of one kept table.
 pub(super) struct Rows<K, V> {
-    pub(super) table: TableId,
-    pub(super) codec: Codec<K, V>,
+    table: TableId,
+    codec: Codec<K, V>,
+    /// The rows that were read back.
+    read_back: AtomicU32,
+}
+
+impl<K, V> Rows<K, V> {
+    pub(super) fn new(table: TableId, codec: Codec<K, V>) -> Self {
+        Self {
+            table,
+            codec,
+            read_back: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether the row that is about to be logged is one of the first.
+    fn is_read_back(&self) -> bool {
+        if MODEL {
+            return false;
+        }
+        // Relaxed, both: a few more or less do not matter.
+        let count = self.read_back.load(Ordering::Relaxed);
+        if count < READ_BACK {
+            self.read_back.store(count + 1, Ordering::Relaxed);
+        }
+        count < READ_BACK
+    }
+}
+
+/// Encodes `item`, and decodes it again if `is_read_back`.
+#[inline]
+fn encode<T>(
+    item: &T,
+    bytes: &mut Vec<u8>,
+    encode: fn(&T, &mut Vec<u8>) -> Result<(), EncodeError>,
+    decode: fn(&[u8]) -> Result<T, DecodeError>,
+    is_read_back: bool,
+) -> Result<(), EncodeError> {
+    let start = bytes.len();
+    encode(item, bytes)?;
+    if is_read_back && let Err(error) = decode(&bytes[start..]) {
+        let why = format!("it cannot be read back: {error}");
+        return Err(EncodeError::Refused(why));
+    }
+    Ok(())
 }
 
 /// # Safety
@@ -56,16 +108,17 @@ where
         version: *mut Version,
         records: &mut Records,
     ) -> Result<(), EncodeError> {
-        let Codec {
-            encode_key,
-            encode_value,
-            ..
-        } = self.codec;
+        let codec = &self.codec;
         // SAFETY: the caller keeps the duties.
         let (key, value) = unsafe { row::<K, V>(head, version) };
-        let key = |bytes: &mut Vec<u8>| encode_key(key, bytes);
+        let is_read_back = value.is_some() && self.is_read_back();
+        let (encode_key, decode_key) = (codec.encode_key, codec.decode_key);
+        let (encode_value, decode_value) = (codec.encode_value, codec.decode_value);
+        let key = |bytes: &mut Vec<u8>| encode(key, bytes, encode_key, decode_key, is_read_back);
         match value {
-            Some(value) => records.put(self.table, key, |bytes| encode_value(value, bytes)),
+            Some(value) => records.put(self.table, key, |bytes| {
+                encode(value, bytes, encode_value, decode_value, is_read_back)
+            }),
             None => records.remove(self.table, key),
         }
     }

@@ -9,6 +9,7 @@ use corelay_txn::store::{
     Codec, DecodeError, EncodeError, OpenError, Reason, Silo, SnapshotError, Store, Table,
     TableError,
 };
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::hash::RandomState;
 
@@ -126,9 +127,13 @@ fn rows_that_cannot_be_written_end_their_transaction() {
 
 #[test]
 fn rows_that_cannot_be_read_stay_on_disk() {
+    let mended = Codec {
+        decode_value: |bytes| Ok(String::from_utf8_lossy(bytes).into_owned()),
+        ..picky()
+    };
     let storage = Faulty::default();
     let store = open(Silo, &storage, &lazy());
-    let table = words(&store, picky()).unwrap();
+    let table = words(&store, mended).unwrap();
     put(&store, &table, "a", "odd").unwrap();
     drop((store, table));
     let store = open(Silo, &storage, &lazy());
@@ -148,10 +153,6 @@ fn rows_that_cannot_be_read_stay_on_disk() {
         decode_value: |_| Ok(String::new()),
         ..picky()
     };
-    let mended = Codec {
-        decode_value: |bytes| Ok(String::from_utf8_lossy(bytes).into_owned()),
-        ..picky()
-    };
     let table = words(&store, mended).unwrap();
     put(&store, &table, "b", "two").unwrap();
     drop((store, table));
@@ -164,6 +165,39 @@ fn rows_that_cannot_be_read_stay_on_disk() {
     let table = words(&store, mended).unwrap();
     let row = store.read_only(|tx| tx.get(&table, "a")).unwrap();
     assert_eq!(row.as_deref(), Some("odd"));
+}
+
+/// Types that serialize, and that the format cannot read: the first row says so, and not the next
+/// opening.
+#[test]
+fn rows_that_cannot_be_read_back_are_refused() {
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Untagged {
+        Number(u32),
+    }
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    struct Skips {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first: Option<u32>,
+        second: u32,
+    }
+    let storage = Faulty::default();
+    let store = open(Silo, &storage, &lazy());
+    let untagged = store.kept_table::<u8, Untagged>("untagged").unwrap();
+    let put = store.transact(|tx| tx.put(&untagged, 1, Untagged::Number(1)));
+    let abort = put.unwrap_err();
+    assert_eq!(abort.reason(), Reason::Encoding);
+    assert!(abort.to_string().contains("read back"), "{abort}");
+    let skips = store.kept_table::<u8, Skips>("skips").unwrap();
+    let put = |first| store.transact(|tx| tx.put(&skips, 1, Skips { first, second: 7 }));
+    put(Some(1)).unwrap();
+    assert_eq!(put(None).unwrap_err().reason(), Reason::Encoding);
+    drop((store, untagged, skips));
+    let store = open(Silo, &storage, &lazy());
+    let skips = store.kept_table::<u8, Skips>("skips").unwrap();
+    let row = store.read_only(|tx| tx.with(&skips, &1, |row| (row.first, row.second)));
+    assert_eq!(row.unwrap(), Some((Some(1), 7)));
 }
 
 #[test]

@@ -5,14 +5,17 @@ use crate::faulty::Faulty;
 use crate::history::lazy;
 use corelay_txn::store::disk::{Options, Storage, StorageFile};
 use corelay_txn::store::{Protocol, Silo, SnapshotError, Store};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 by_every_protocol![
     snapshots_go_on_beside_writers,
     snapshots_have_what_nobody_opened,
     loads_and_snapshots_keep_no_memory,
+    tables_are_made_and_opened_beside_snapshots,
 ];
 
 /// Each transaction moves one from a row to another, in both kinds of tables, whose sums are known.
@@ -265,4 +268,93 @@ fn tables_are_opened_while_a_snapshot_writes() {
         });
         assert_eq!(rows.unwrap(), (vec![(3, vec![3; 600 << 10])], Some(1)));
     });
+}
+
+/// Snapshots go on while tables are opened, changed, and made. Every image in between opens, too.
+fn tables_are_made_and_opened_beside_snapshots<P: Protocol>(protocol: impl Fn() -> P) {
+    const TABLES: u8 = 12;
+    let options = Options {
+        epoch_interval: Duration::ZERO,
+        segment_size: 4096,
+        ..Options::default()
+    };
+    let name = |number: u8| format!("table {number}");
+    for round in 0..4 * crate::stress() {
+        let storage = Faulty::default();
+        let store = open(protocol(), &storage, &options);
+        for number in 0..TABLES {
+            let table = store.kept_table::<u8, u32>(&name(number)).unwrap();
+            let put = store.transact(|tx| (0..20).try_for_each(|key| tx.put(&table, key, 1)));
+            put.unwrap();
+        }
+        if round % 2 == 0 {
+            store.snapshot().unwrap();
+        }
+        drop(store);
+        let store = open(protocol(), &storage, &options);
+        let is_over = AtomicBool::new(false);
+        let images = std::thread::scope(|scope| {
+            let (store, is_over, name) = (&store, &is_over, &name);
+            let opener = scope.spawn(move || {
+                let _over = Over(is_over);
+                for number in 0..2 * TABLES {
+                    let table = store.kept_ordered::<u8, u32>(&name(number)).unwrap();
+                    let (_, durable) = store
+                        .transact_durable(|tx| {
+                            for key in 0..10 {
+                                assert_eq!(tx.remove(&table, &key)?, number < TABLES);
+                            }
+                            tx.put(&table, 15, 2)?;
+                            tx.put(&table, 30, 3)
+                        })
+                        .unwrap();
+                    durable.wait().unwrap();
+                }
+            });
+            let snapshots = scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    match store.snapshot() {
+                        Ok(_) | Err(SnapshotError::Busy) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+            let mut images = Vec::new();
+            while !is_over.load(Ordering::Relaxed) && images.len() < 20 {
+                images.push(storage.image());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            opener.join().unwrap();
+            snapshots.join().unwrap();
+            images
+        });
+        drop(store);
+        let old = (0..20).map(|key| (key, 1)).collect::<BTreeMap<_, _>>();
+        for (number, image) in images.iter().chain([&storage.image()]).enumerate() {
+            let store = open(protocol(), &Faulty::new(image), &options);
+            let mut changed = 0;
+            for table in 0..2 * TABLES {
+                let table_of = store.kept_ordered::<u8, u32>(&name(table)).unwrap();
+                let rows = ordered_rows(&store, &table_of);
+                let before = if table < TABLES {
+                    old.clone()
+                } else {
+                    BTreeMap::new()
+                };
+                let mut new = before.clone();
+                new.retain(|key, _| *key >= 10);
+                new.extend([(15, 2), (30, 3)]);
+                if rows == new {
+                    // One after the other, and all before it.
+                    assert_eq!(changed, table, "image {number}");
+                    changed += 1;
+                } else {
+                    assert_eq!(rows, before, "image {number}, table {table}");
+                }
+            }
+            if number == images.len() {
+                assert_eq!(changed, 2 * TABLES);
+            }
+        }
+    }
 }

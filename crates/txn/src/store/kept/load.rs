@@ -1,12 +1,14 @@
 //! Rows that were found on disk, put into their table.
 
 use crate::store::claim::{Claim, Pinned};
+use crate::store::commit::retire_versions;
 use crate::store::disk::{Codec, RecoveredTable};
 use crate::store::garbage::Guard;
 use crate::store::protocol::Protocol;
 use crate::store::record::{Record, Row, Word};
 use crate::store::store::Store;
 use crate::store::table::{Index, Inner};
+use std::ops::ControlFlow::Continue;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -14,7 +16,7 @@ use std::thread;
 const PART: usize = 256;
 
 /// Puts all `rows` into a table that nobody else has yet. An error is a sentence that says which
-/// row cannot be read.
+/// row cannot be read; the table is empty again then.
 pub(super) fn load<P, K, V, I>(
     store: &Store<P>,
     table: &Inner<K, V, I>,
@@ -51,10 +53,40 @@ where
         let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
         // All of them, before one's error is returned.
         let ended: Vec<_> = ended.collect();
+        if !ended.iter().all(|ended| matches!(ended, Ok(Ok(())))) {
+            unload(store, table);
+        }
         ended
             .into_iter()
             .try_for_each(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload)))
     })
+}
+
+/// Takes all rows out of a table that nobody else has, so that the store has their memory again.
+#[cold]
+fn unload<P, K, V, I>(store: &Store<P>, table: &Inner<K, V, I>)
+where
+    P: Protocol,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    I: Index<K, V>,
+{
+    let mut place = I::Place::default();
+    loop {
+        let pinned = Pinned::new(&store.pins);
+        let mut take = |record: &Record<K, V>| {
+            let version = record.head().load().version();
+            if let Some(record) = table.index.unlink(record, &pinned) {
+                retire_versions(&pinned, version, Inner::<K, V, I>::OPS);
+                // SAFETY: the record has left its index, and nobody else has the table.
+                pinned.retire(unsafe { Record::<K, V>::garbage(record.cast()) });
+            }
+            Continue(())
+        };
+        if table.index.walk(&mut place, &pinned, &mut take).is_break() {
+            return;
+        }
+    }
 }
 
 fn put<P, K, V, I>(

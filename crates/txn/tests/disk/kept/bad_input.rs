@@ -167,6 +167,44 @@ fn rows_that_cannot_be_read_stay_on_disk() {
     assert_eq!(row.as_deref(), Some("odd"));
 }
 
+#[test]
+fn tables_that_do_not_open_keep_no_memory() {
+    type Row = (String, [[u64; 25]; 4]);
+    const ROWS: u64 = 2_000;
+    let storage = Faulty::default();
+    let store = open(Silo, &storage, &lazy());
+    let table = store.kept_table::<u64, Row>("rows").unwrap();
+    let row = |key: u64| (format!("row {key}"), [[key; 25]; 4]);
+    let put = store.transact(|tx| (0..ROWS).try_for_each(|key| tx.put(&table, key, row(key))));
+    put.unwrap();
+    drop((store, table));
+    let store = open(Silo, &storage, &lazy());
+    let good = Codec::<u64, Row>::postcard();
+    let bad = Codec {
+        decode_value: |bytes| match (Codec::<u64, Row>::postcard().decode_value)(bytes) {
+            Ok((name, _)) if name == "row 1234" => Err(DecodeError::new("not this one")),
+            row => row,
+        },
+        ..good
+    };
+    for round in 0..16 {
+        let opened = match round % 2 {
+            0 => store.kept_ordered_with("rows", bad).map(drop),
+            _ => {
+                let opened = store.kept_table_with("rows", 0, RandomState::new(), bad);
+                opened.map(drop)
+            }
+        };
+        assert!(matches!(opened, Err(TableError::Unreadable { .. })));
+    }
+    let rows = ROWS * size_of::<[[u64; 25]; 4]>() as u64;
+    let memory = store.report().memory;
+    assert!(memory < 8 * rows, "{memory} bytes for {rows}");
+    let table = store.kept_ordered_with("rows", good).unwrap();
+    let rows = store.read_only(|tx| tx.rows(&table, ..)).unwrap();
+    assert!(rows.into_iter().eq((0..ROWS).map(|key| (key, row(key)))));
+}
+
 /// Types that serialize, and that the format cannot read: the first row says so, and not the next
 /// opening.
 #[test]

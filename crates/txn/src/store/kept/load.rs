@@ -9,11 +9,15 @@ use crate::store::record::{Record, Row, Word};
 use crate::store::store::Store;
 use crate::store::table::{Index, Inner};
 use std::ops::ControlFlow::Continue;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
 /// The rows after which a thread ends its pin.
 const PART: usize = 256;
+
+/// The bytes of a thread's stack: those of most programs' first thread, which may have written rows of
+/// rows of rows.
+const STACK: usize = 8 << 20;
 
 /// Puts all `rows` into a table that nobody else has yet. An error is a sentence that says which
 /// row cannot be read; the table is empty again then.
@@ -29,37 +33,44 @@ where
     V: Send + Sync + 'static,
     I: Index<K, V>,
 {
-    thread::scope(|scope| {
-        let threads: Vec<_> = rows
-            .parts()
-            .map(|mut part| {
-                scope.spawn(move || {
-                    loop {
-                        let pinned = Pinned::new(&store.pins);
-                        for _ in 0..PART {
-                            let Some((key, value)) = part.next() else {
-                                return Ok(());
-                            };
-                            let key = (codec.decode_key)(key);
-                            let key = key.map_err(|error| format!("a key: {error}"))?;
-                            let value = (codec.decode_value)(value);
-                            let value = value.map_err(|error| format!("a row: {error}"))?;
-                            put(store.protocol(), &pinned, table, key, value)?;
-                        }
-                    }
-                })
-            })
-            .collect();
-        let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        // All of them, before one's error is returned.
-        let ended: Vec<_> = ended.collect();
-        if !ended.iter().all(|ended| matches!(ended, Ok(Ok(())))) {
-            unload(store, table);
+    let load = |number: usize| {
+        let mut part = rows.parts().nth(number).into_iter().flatten();
+        loop {
+            let pinned = Pinned::new(&store.pins);
+            for _ in 0..PART {
+                let Some((key, value)) = part.next() else {
+                    return Ok(());
+                };
+                let key = (codec.decode_key)(key);
+                let key = key.map_err(|error| format!("a key: {error}"))?;
+                let value = (codec.decode_value)(value);
+                let value = value.map_err(|error| format!("a row: {error}"))?;
+                put(store.protocol(), &pinned, table, key, value)?;
+            }
         }
-        ended
-            .into_iter()
-            .try_for_each(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload)))
-    })
+    };
+    // All of them, before one's error is returned.
+    let ended: Vec<_> = thread::scope(|scope| {
+        let start = |number| {
+            let builder = thread::Builder::new().name("corelay-load".to_owned());
+            let builder = builder.stack_size(STACK);
+            builder.spawn_scoped(scope, move || load(number))
+        };
+        let threads: Vec<_> = (0..rows.parts().count()).map(start).collect();
+        let ended = threads.into_iter().enumerate();
+        let ended = ended.map(|(number, thread)| match thread {
+            Ok(thread) => thread.join(),
+            // The system has no more threads.
+            Err(_) => catch_unwind(AssertUnwindSafe(|| load(number))),
+        });
+        ended.collect()
+    });
+    if !ended.iter().all(|ended| matches!(ended, Ok(Ok(())))) {
+        unload(store, table);
+    }
+    ended
+        .into_iter()
+        .try_for_each(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload)))
 }
 
 /// Takes all rows out of a table that nobody else has, so that the store has their memory again.

@@ -150,15 +150,14 @@ impl<P: Protocol> Store<P> {
     /// Keys must have equal bytes if they are equal, and only then. A row is on disk as it was when its
     /// transaction ended: what a cell or a lock in it holds later is not.
     ///
-    /// Several threads read the rows, with stacks of the usual size of threads. The call ends when all
-    /// are read.
+    /// Several threads read the rows, with stacks of 8 MiB. The call ends when all are read.
     ///
     /// # Errors
     /// If the store is in memory, a table of this name has been made, the one on disk has other types,
     /// or its rows cannot be read.
     ///
     /// # Panics
-    /// If a key or row panics while it is read, or a thread cannot be started.
+    /// If a key or row panics while it is read.
     pub fn kept_table<K, V>(&self, name: &str) -> Result<Table<K, V>, TableError>
     where
         K: Hash + Eq + Serialize + DeserializeOwned + Send + Sync + 'static,

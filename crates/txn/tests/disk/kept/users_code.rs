@@ -330,3 +330,35 @@ fn snapshot_does_not_follow_rows_that_are_appended_for_ever() {
         assert!(rows.into_iter().map(|(key, _)| key).eq(0..200));
     });
 }
+
+/// A row that takes 3 MiB of the stack when it is loaded.
+#[derive(Debug, Clone, Serialize)]
+struct Deep(u8);
+
+impl<'de> Deserialize<'de> for Deep {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[inline(never)]
+        fn fill() -> u8 {
+            let bytes = [7_u8; 3 << 20];
+            std::hint::black_box(&bytes)[1 << 20]
+        }
+        // Not where it is read back after it was written.
+        if std::thread::current().name() == Some("corelay-load") {
+            assert_eq!(fill(), 7);
+        }
+        u8::deserialize(deserializer).map(Self)
+    }
+}
+
+#[test]
+fn rows_are_loaded_on_stacks_as_large_as_those_that_wrote_them() {
+    let storage = Faulty::default();
+    let store = open(Silo, &storage, &lazy());
+    let table = store.kept_table::<u8, Deep>("deep").unwrap();
+    store.transact(|tx| tx.put(&table, 1, Deep(2))).unwrap();
+    drop((store, table));
+    let store = open(Silo, &storage, &lazy());
+    let table = store.kept_table::<u8, Deep>("deep").unwrap();
+    let row = store.read_only(|tx| tx.get(&table, &1)).unwrap();
+    assert_eq!(row.map(|row| row.0), Some(2));
+}

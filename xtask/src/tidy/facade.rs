@@ -57,7 +57,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/txn/src/store/kept/load.rs",
-        "thread::scope",
+        "",
         "no model opens a store that is on disk",
     ),
     (

@@ -109,6 +109,7 @@
 //! |---|---|
 //! | `record` | a record's word points to its newest version, whose value never changes |
 //! | `work` | what a transaction has read, missed, and is going to write |
+//! | `run` | the loop that runs a transaction until it has committed |
 //! | `commit` | the steps of a commit, and why they are serializable |
 //! | `protocol` | which version is seen, which stamp is drawn, what must still be true |
 //! | `index` | keys to records, by hash and in order, and gaps where there is none |
@@ -137,6 +138,7 @@ mod protocol;
 mod range;
 mod record;
 mod report;
+mod run;
 mod slab;
 mod stats;
 #[allow(clippy::module_inception)]

@@ -33,7 +33,8 @@ use super::hashed::Hashed;
 use super::index::ordered::OrderedKey;
 use super::ordered::Ordered;
 use super::protocol::Protocol;
-use super::store::{self, Store};
+use super::run::run;
+use super::store::Store;
 use super::table::{HashTable, Index, OrderedTable, Table};
 use super::tx::{self, Tx};
 use rows::Rows;
@@ -310,7 +311,7 @@ impl<P: Protocol> Store<P> {
             self.home.is_some(),
             "corelay: a durable transaction of a store in memory; make the store by `Store::open`"
         );
-        store::run(self, false, Location::caller(), f, |tx| tx.durable())
+        run(self, false, Location::caller(), f, |tx| tx.durable())
     }
 
     /// Writes all kept tables into a snapshot, and removes the part of the log that it replaces: so

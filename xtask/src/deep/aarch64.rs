@@ -39,6 +39,7 @@ const NOT_EMULATED: &[&str] = &[
     "promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound",
     "a_source_whose_destructor_unwinds_ends_the_process",
     "hostile_code_",
+    "killed::",
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {

@@ -15,7 +15,7 @@ struct Bank {
     store: Store<Silo>,
     /// The cents of each account.
     cents: Table<Number, i64>,
-    /// Who owns which accounts: for everything that one person has, it is a range.
+    /// The owner and number of each account, in this order: a person's accounts are a range.
     by_owner: OrderedTable<(String, Number), ()>,
 }
 

@@ -5,19 +5,10 @@
 use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
-use corelay_lab_bench::ordered::database::{tpcc, ycsb};
+use corelay_lab_bench::ordered::database::{STORES, tpcc, ycsb};
 use corelay_lab_bench::ordered::spec::{Bench, Isolation};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::quantity::Quantity::{Aborts, Throughput};
-
-const METHODS: [&str; 6] = [
-    "silo",
-    "tictoc",
-    "occ-logical",
-    "occ-ordo",
-    "mvcc-logical",
-    "mvcc-ordo",
-];
 
 const READS: &str = "ycsb-c";
 const ORDERS: &str = "tpcc";
@@ -63,7 +54,7 @@ pub(crate) const FIGURE: Figure = Figure {
 fn panels(size: &Size) -> Vec<Panel> {
     let panel = |key, title, bench| {
         let quantities = &[Throughput, Aborts];
-        over_threads(key, title, size, bench, &METHODS, quantities)
+        over_threads(key, title, size, bench, STORES, quantities)
     };
     let isolation = Isolation::Serializable;
     let rows = |mix, theta| Bench::Ycsb {
@@ -113,7 +104,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             "{}: on Ordo OCC does {occ} what it does on one clock, and MVCC {mvcc}",
             panel.title
         );
-        if let Some(slopes) = slopes(m, key, &METHODS) {
+        if let Some(slopes) = slopes(m, key, STORES) {
             said += &format!("; {slopes}");
         }
         Some(said + ".")

@@ -7,6 +7,7 @@
 use super::Bound::AtLeast;
 use super::Term::{Best, Fixed, Mops};
 use super::txn::{Point, target};
+use corelay_lab_bench::ordered::database::STORES;
 use corelay_lab_bench::ordered::database::{tpcc, ycsb};
 use corelay_lab_bench::ordered::kept;
 use corelay_lab_bench::ordered::spec::{Bench, Isolation};
@@ -114,15 +115,6 @@ const GROUPED: &[&str] = &[
     "sled-grouped",
     "heed-grouped",
 ];
-const STORES: &[&str] = &[
-    "silo",
-    "tictoc",
-    "occ-logical",
-    "occ-ordo",
-    "mvcc-logical",
-    "mvcc-ordo",
-];
-
 /// Returns the points of what is kept on disk in the folder `dir`. The target compares with the stores as
 /// they come, where this one's threads have 64 transactions on their way. What remains of it beside the
 /// wrapper, which has as many, and where every thread waits for each transaction, is shown without a

@@ -6,14 +6,6 @@ pub(crate) fn model(usual: usize, f: impl Fn() + Send + Sync + 'static) {
     shuttle::check_random(f, asked_or(usual));
 }
 
-/// Runs `f` in as many schedules in which threads have priorities that change a few times (Burckhardt
-/// and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
-/// Finds what needs one thread to stand still while others do much.
-#[allow(dead_code)]
-pub(crate) fn with_priorities(usual: usize, f: impl Fn() + Send + Sync + 'static) {
-    shuttle::check_pct(f, asked_or(usual), 3);
-}
-
 /// The number of schedules that a test draws.
 pub(crate) fn asked_or(usual: usize) -> usize {
     match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {

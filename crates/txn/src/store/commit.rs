@@ -53,7 +53,7 @@ pub(super) struct Commit<'c, 's, P: Protocol> {
 pub(super) struct Done<H> {
     pub(super) stamp: u64,
     pub(super) order: u64,
-    /// What the commit has held since its locks: its place in the log, if it has one.
+    /// The value that `hold` has returned: the commit's place in the log, if it has one.
     pub(super) held: H,
 }
 

@@ -27,7 +27,7 @@ pub struct Report {
     /// Bytes of the chunks in which small rows lie, those that are free included. Rows of more than
     /// 4 KiB, what rows point to, and indexes come on top.
     pub memory: u64,
-    /// What was written to disk, if the store is kept there.
+    /// The epochs, commits and bytes on disk, if the store is kept there.
     pub disk: Option<DiskReport>,
 }
 

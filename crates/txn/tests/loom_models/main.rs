@@ -1,6 +1,9 @@
 //! The models of this crate under loom, one process each: `cargo xtask loom`.
 #![cfg(corelay_loom)]
 
+#[path = "../model_rows/mod.rs"]
+mod model_rows;
+
 mod disk;
 mod hash_index;
 mod oplog;

@@ -1,6 +1,7 @@
 //! Commits of the store beside the thread that closes epochs of its log, under loom.
 
-use super::store_views::{Rows, model, rows};
+use super::store_views::model;
+use crate::model_rows::{Rows, rows};
 use corelay_clock::Logical;
 use corelay_txn::store::disk::model::{LoggedRecord, Model};
 use corelay_txn::store::{Codec, Mvcc, Protocol, Silo, Store};

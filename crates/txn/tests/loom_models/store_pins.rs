@@ -1,6 +1,7 @@
 //! The store's memory under loom: what a transaction can reach is not freed.
 
-use crate::store_views::{Rows, model, rows};
+use crate::model_rows::{Rows, rows};
+use crate::store_views::model;
 use corelay_clock::{Clock, Logical, Skewed, SkewedBuilder};
 use corelay_txn::store::{Mvcc, Protocol, Reason, Silo, Store};
 use loom::cell::UnsafeCell;

@@ -6,41 +6,20 @@
 //! The models' hash index has one segment, waiters look once, and a commit tries to advance the
 //! epoch each time.
 
+use crate::model_rows::{Rows, rows};
 use corelay_clock::{Logical, Skewed, SkewedBuilder};
 use corelay_txn::store::{
-    Hashed, Isolation, Mvcc, Occ, OrderedTable, Protocol, Result, Silo, Store, Table, TicToc, Tx,
+    Isolation, Mvcc, Occ, OrderedTable, Protocol, Result, Silo, Store, TicToc, Tx,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// As `loom::model`, with room for attempts that are run again.
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 10_000;
     builder.check(f);
-}
-
-/// The same hashes in each execution.
-#[derive(Default)]
-pub(crate) struct Fixed(u64);
-
-impl Hasher for Fixed {
-    fn finish(&self) -> u64 {
-        self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0 << 8 | u64::from(*byte);
-        }
-    }
-}
-
-pub(crate) type Rows<V> = Table<u64, V, Hashed<u64, V, BuildHasherDefault<Fixed>>>;
-
-pub(crate) fn rows<P: Protocol, V: Send + Sync + 'static>(store: &Store<P>) -> Rows<V> {
-    store.table_with("rows", 4, Default::default()).unwrap()
 }
 
 const X: u64 = 1;

@@ -4,6 +4,9 @@
 #[path = "../../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
+#[path = "../model_rows/mod.rs"]
+mod model_rows;
+
 mod oplog;
 mod rlu;
 mod store_log;

@@ -1,50 +1,21 @@
 //! Transactions of the store under shuttle: random schedules of more threads than loom can afford.
 
+use crate::model_rows::rows;
 use crate::schedules;
-use corelay_clock::{Logical, Skewed, SkewedBuilder};
-use corelay_txn::store::{Hashed, Mvcc, Occ, OrderedTable, Protocol, Silo, Store, Table, TicToc};
+use corelay_txn::store::{OrderedTable, Protocol, Store};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-use std::hash::{BuildHasherDefault, Hasher};
 
 const SCHEDULES: usize = 300;
 
-/// The same hashes in each execution.
-#[derive(Default)]
-pub(crate) struct Fixed(u64);
-
-impl Hasher for Fixed {
-    fn finish(&self) -> u64 {
-        self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0 << 8 | u64::from(*byte);
-        }
-    }
-}
-
-pub(crate) type Rows<V> = Table<u64, V, Hashed<u64, V, BuildHasherDefault<Fixed>>>;
-
-pub(crate) fn rows<P: Protocol, V: Send + Sync + 'static>(store: &Store<P>) -> Rows<V> {
-    store.table_with("rows", 4, Default::default()).unwrap()
-}
-
-fn skewed() -> Skewed {
-    SkewedBuilder {
-        skew: 7,
-        step: 2,
-        boundary: 9,
-        delay: 3,
-    }
-    .build()
-}
-
+/// Makes a test of each function, by every protocol and clock.
 macro_rules! by_every_protocol {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
-            use super::*;
+            use crate::tl2::skewed;
+            use corelay_clock::Logical;
+            use corelay_txn::store::{Mvcc, Occ, Silo, TicToc};
             #[test]
             fn silo() { super::$name(|| Silo); }
             #[test]
@@ -60,6 +31,8 @@ macro_rules! by_every_protocol {
         }
     )*};
 }
+
+pub(crate) use by_every_protocol;
 
 by_every_protocol![
     money_is_not_lost,

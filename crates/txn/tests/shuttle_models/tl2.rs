@@ -13,7 +13,7 @@ use shuttle::thread;
 
 const SCHEDULES: usize = 300;
 
-fn skewed() -> Skewed {
+pub(crate) fn skewed() -> Skewed {
     SkewedBuilder {
         skew: 7,
         step: 2,

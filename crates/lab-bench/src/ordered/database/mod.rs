@@ -37,6 +37,16 @@ pub use tape::{Tape, Taped};
 use tpcc::Tpcc;
 use ycsb::Ycsb;
 
+/// The names of the methods that are corelay's store.
+pub const STORES: &[&str] = &[
+    "silo",
+    "tictoc",
+    "occ-logical",
+    "occ-ordo",
+    "mvcc-logical",
+    "mvcc-ordo",
+];
+
 /// A way of setting a host up for any work.
 trait Way: Sized {
     /// The level of isolation that the host promises.

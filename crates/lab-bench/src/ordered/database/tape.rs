@@ -10,12 +10,12 @@ pub struct Tape {
     taped: Mutex<Option<Taped>>,
 }
 
-/// A history, and what the checker has found.
+/// A history and the checker's verdict on it.
 #[derive(Debug)]
 pub struct Taped {
     /// The history.
     pub history: History,
-    /// What was found, in a sentence.
+    /// The checker's verdict, in a sentence.
     pub found: String,
     /// A picture of each anomaly; `None` if there are none.
     pub anomalies: Option<String>,

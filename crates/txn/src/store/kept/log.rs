@@ -10,7 +10,7 @@ use crate::store::tx::{Result, Tx};
 #[derive(Debug)]
 pub(crate) struct Log {
     writer: Writer,
-    /// What the running transaction writes to kept tables.
+    /// The running transaction's writes to kept tables, as bytes.
     records: Records,
     /// The handle of the running transaction, once it has committed.
     durable: Option<Durable>,

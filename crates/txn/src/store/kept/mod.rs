@@ -132,8 +132,8 @@ impl<P: Protocol> Store<P> {
         table.inner().meta.keep(Box::new(Rows::new(id, codec)));
     }
 
-    /// What was found in the directory when the store was opened, and what of it was dropped. `None`
-    /// if the store is in memory.
+    /// The result of reading the directory when the store was opened: the history found there, and the
+    /// end of the log that was dropped, if one was. `None` if the store is in memory.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.home.as_ref().map(|home| &home.recovered)
     }
@@ -352,8 +352,8 @@ impl<P: Protocol> Store<P> {
         snapshot.finish()
     }
 
-    /// Why the store takes no more writes to kept tables, if it does not: the disk has failed. What was
-    /// committed before and not answered as durable may be lost; reads still see it.
+    /// The failure of the disk, from which on the store takes no more writes to kept tables. Commits that
+    /// were not answered as durable before may be lost; reads still see them.
     pub fn disk_failure(&self) -> Option<DiskFailed> {
         self.home.as_ref().and_then(|home| home.disk.failure())
     }

@@ -3,7 +3,7 @@
 use super::{ends, open};
 use crate::faulty::Faulty;
 use crate::history::lazy;
-use corelay_txn::store::{Durable, Silo, Store};
+use corelay_txn::store::{Durable, Silo, Store, Table};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +40,12 @@ fn calls(
     Waker::from(Arc::new(Calls { wake, drop }))
 }
 
+/// Writes a row. Returns the handle.
+fn put(store: &Store, table: &Table<u8, u8>, row: u8) -> Durable {
+    let put = store.transact_durable(|tx| tx.put(table, 1, row));
+    put.unwrap().1
+}
+
 /// A task's waker often has the last reference to the task, whose drop may do anything.
 #[test]
 fn wakers_may_use_the_store_when_they_are_dropped() {
@@ -56,13 +62,12 @@ fn wakers_may_use_the_store_when_they_are_dropped() {
             calls(|| {}, look)
         };
         let weak = Arc::downgrade(&store);
-        let (_, mut durable) = store.transact_durable(|tx| tx.put(&table, 1, 1)).unwrap();
+        let mut durable = put(&store, &table, 1);
         // The second waker replaces the first one, which is dropped.
         assert!(!poll(&mut durable, &waker(&weak)));
         assert!(!poll(&mut durable, &waker(&weak)));
         drop(durable);
-        let (_, durable) = store.transact_durable(|tx| tx.put(&table, 1, 2)).unwrap();
-        durable.wait().unwrap();
+        put(&store, &table, 2).wait().unwrap();
     });
 }
 
@@ -72,12 +77,7 @@ fn waker_that_panics_harms_nobody_else() {
         let storage = Faulty::default();
         let store = open(Silo, &storage, &lazy());
         let table = store.kept_table::<u8, u8>("rows").unwrap();
-        let put = |row| {
-            store
-                .transact_durable(|tx| tx.put(&table, 1, row))
-                .unwrap()
-                .1
-        };
+        let put = |row| put(&store, &table, row);
         let mut first = put(1);
         let waker = calls(|| panic!("a waker panics"), || {});
         assert!(!poll(&mut first, &waker));
@@ -111,12 +111,7 @@ fn waker_that_panics_when_it_is_cloned_harms_nobody_else() {
         let storage = Faulty::default();
         let store = open(Silo, &storage, &lazy());
         let table = store.kept_table::<u8, u8>("rows").unwrap();
-        let put = |row| {
-            store
-                .transact_durable(|tx| tx.put(&table, 1, row))
-                .unwrap()
-                .1
-        };
+        let put = |row| put(&store, &table, row);
         let mut first = put(1);
         let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut first, &unclonable())));
         assert!(polled.is_err());

@@ -31,8 +31,8 @@ use super::garbage::{Guard, discard};
 use super::index::order_checks;
 use super::protocol::Protocol;
 use super::record::{Head, Version, Word};
-use super::stats::Reason;
-use super::table::{Meta, Ops};
+use super::stats::{Conflict, Reason};
+use super::table::Ops;
 use super::work::{Absence, State, Work, Write};
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::Ordering;
@@ -73,7 +73,7 @@ impl<P: Protocol> Commit<'_, '_, P> {
         let removals = removals(self.work);
         let stamp = self.protocol.stamp(self.work, order);
         self.protocol.check_reads(self.work, stamp)?;
-        check_absences(self.work, removals)?;
+        check_absences(self.work, removals).map_err(Conflict::count)?;
         self.install(stamp, order);
         Ok(Done { stamp, order, held })
     }
@@ -302,19 +302,23 @@ pub(super) fn removals(work: &Work) -> u64 {
 /// index does not say so. If it was there at that moment, its removal changes the count before the
 /// record leaves the index.
 #[inline]
-pub(super) fn check_absences(work: &Work, before: u64) -> Result<(), Reason> {
+pub(super) fn check_absences(work: &Work, before: u64) -> Result<(), Conflict<'_>> {
+    let phantom = |table| {
+        Err(Conflict {
+            reason: Reason::Phantom,
+            table,
+        })
+    };
     for absence in &work.absences {
         let is_own = |record: *const ()| work.has_entered(record);
         // SAFETY: the transaction is pinned since it looked.
         if !unsafe { (absence.gap.is_unchanged)(&absence.gap, &is_own) } {
             // SAFETY: a table lives as long as its store.
-            let meta: &Meta = unsafe { &*absence.meta };
-            meta.count(Reason::Phantom);
-            return Err(Reason::Phantom);
+            return phantom(Some(unsafe { &*absence.meta }));
         }
     }
     if removals(work) != before {
-        return Err(Reason::Phantom);
+        return phantom(None);
     }
     Ok(())
 }

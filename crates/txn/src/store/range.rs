@@ -160,7 +160,11 @@ impl<P: Protocol> Tx<'_, P> {
                 }
                 let version = match tx.work.write_of(record.head()) {
                     Some(write) => tx.work.writes[write].new,
-                    None => match tx.store.protocol().read(&mut tx.work, record.head()) {
+                    None => match tx
+                        .store
+                        .protocol()
+                        .read(&tx.claim, &mut tx.work, record.head())
+                    {
                         Ok(version) => version,
                         Err(reason) => {
                             inner.meta.count(reason);

@@ -3,7 +3,7 @@
 use super::commit::{self, Commit, Done};
 use super::error::Abort;
 use super::protocol::{Protocol, check_view};
-use super::stats::Reason;
+use super::stats::{Conflict, Reason};
 use super::store::Store;
 use super::tx::Tx;
 use crate::tl2::pool::who_is_here;
@@ -79,7 +79,8 @@ impl<'s, P: Protocol> Tx<'s, P> {
     #[track_caller]
     fn begin(store: &'s Store<P>, is_read_only: bool) -> Self {
         let claim = store.pins.claim();
-        let work = claim.take_work();
+        let mut work = claim.take_work();
+        work.is_read_only = is_read_only;
         let mut tx = Self {
             store,
             claim,
@@ -155,7 +156,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
         let removals = commit::removals(&self.work);
         self.store.protocol().check_read_only(&mut self.work)?;
         if self.store.protocol().checks_absences(true) {
-            commit::check_absences(&self.work, removals)?;
+            commit::check_absences(&self.work, removals).map_err(Conflict::count)?;
         }
         Ok(())
     }
@@ -190,6 +191,7 @@ impl<'s, P: Protocol> Tx<'s, P> {
         let removals = commit::removals(&self.work);
         let view = check_view(&self.work);
         view.and_then(|()| commit::check_absences(&self.work, removals))
+            .map_err(Conflict::count)
             .err()
     }
 

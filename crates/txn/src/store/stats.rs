@@ -1,5 +1,6 @@
 //! Why attempts were given up, counted for a store and for each table.
 
+use super::table::Meta;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
@@ -75,6 +76,23 @@ impl fmt::Display for Reason {
             Self::Encoding => "encoding",
             Self::Disk => "disk",
         })
+    }
+}
+
+/// Why what a transaction has seen is not what is there now. Not counted yet.
+pub(crate) struct Conflict<'w> {
+    pub(crate) reason: Reason,
+    /// The table of the row, if it is known.
+    pub(crate) table: Option<&'w Meta>,
+}
+
+impl Conflict<'_> {
+    /// Counts the reason, for an attempt that is given up for it.
+    pub(crate) fn count(self) -> Reason {
+        if let Some(table) = self.table {
+            table.count(self.reason);
+        }
+        self.reason
     }
 }
 

@@ -410,7 +410,10 @@ impl<'s, P: Protocol> Tx<'s, P> {
     pub(super) fn read(&mut self, head: *const Head) -> Result<*mut Version> {
         // SAFETY: the transaction is pinned, and has found the record in an index.
         let head = unsafe { &*head };
-        let read = self.store.protocol().read(&mut self.work, head);
+        let read = self
+            .store
+            .protocol()
+            .read(&self.claim, &mut self.work, head);
         read.map_err(|reason| self.doom(reason, Some(head.meta())))
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Work {
     pub(crate) made: usize,
     /// A bit for the table and hash of each of them.
     made_filter: u64,
+    /// Whether the transaction was begun as one that only reads.
+    pub(crate) is_read_only: bool,
     /// The time from which the transaction reads, if the protocol has one.
     pub(crate) time: u64,
     /// Versions before this are certainly older than `time`.

@@ -199,6 +199,76 @@ fn a_slower_commit_that_fails_leaves_a_row_readable<P: Protocol>(store: &Store<P
     }
 }
 
+/// Runs a transaction that reads row 1, then updates row 2; before the update another one writes
+/// the row `meanwhile`. Returns the row that was read, and how many attempts were given up.
+fn reads_one_updates_two(isolation: Isolation, meanwhile: u64) -> (u64, u64) {
+    let store = Store::new(Mvcc::with_isolation(Logical::new(), isolation));
+    let rows = two_rows(&store);
+    let done = Cell::new(false);
+    let slow = |tx: &mut Tx<'_, _>| {
+        let one = tx.get(&rows, &1)?.unwrap();
+        if once(&done) {
+            store.transact(|tx| tx.put(&rows, meanwhile, 7))?;
+        }
+        tx.update(&rows, &2, |row| *row += 1)?;
+        Ok(one)
+    };
+    let one = store.transact(slow).unwrap();
+    let two = store.read_only(|tx| tx.get(&rows, &2)).unwrap();
+    assert_eq!(two, Some(if meanwhile == 2 { 8 } else { 1 }));
+    (one, store.report().aborts.conflicts())
+}
+
+#[test]
+fn a_transaction_that_writes_moves_its_time_past_a_newer_row() {
+    assert_eq!(reads_one_updates_two(Isolation::Serializable, 2), (0, 0));
+    assert_eq!(
+        reads_one_updates_two(Isolation::StrictlySerializable, 2),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_transaction_whose_reads_are_no_longer_so_is_given_up_once() {
+    assert_eq!(reads_one_updates_two(Isolation::Serializable, 1), (7, 1));
+}
+
+#[test]
+fn of_two_that_write_a_row_the_first_committer_wins_under_snapshot_isolation() {
+    assert_eq!(reads_one_updates_two(Isolation::Snapshot, 2), (0, 1));
+}
+
+/// A transaction that has read what was replaced since stays at its time, and commits if it writes
+/// nothing; its failed look at its reads counts nowhere.
+#[test]
+fn a_transaction_that_turns_out_to_write_nothing_is_never_given_up() {
+    let store = Store::new(Mvcc::new(Logical::new()));
+    let rows = two_rows(&store);
+    let look = |tx: &mut Tx<'_, _>| {
+        let one = tx.get(&rows, &1)?;
+        add(&store, &rows);
+        assert_eq!(one, tx.get(&rows, &2)?);
+        Ok(())
+    };
+    store.transact(look).unwrap();
+    assert_eq!(store.report().aborts.conflicts(), 0);
+    assert_eq!(store.report().tables[0].aborts.conflicts(), 0);
+}
+
+/// A row that was written blindly need not be what it was when the transaction began.
+#[test]
+fn a_row_that_is_written_without_a_look_stands_in_nobodys_way() {
+    let store = Store::new(Mvcc::new(Logical::new()));
+    let rows = two_rows(&store);
+    let blind = |tx: &mut Tx<'_, _>| {
+        tx.put(&rows, 1, 10)?;
+        store.transact(|tx| tx.put(&rows, 1, 7))
+    };
+    store.transact(blind).unwrap();
+    assert_eq!(store.read_only(|tx| tx.get(&rows, &1)).unwrap(), Some(10));
+    assert_eq!(store.report().aborts.conflicts(), 0);
+}
+
 /// A clock whose reading cores are ahead by as much as the test says, up to the boundary.
 #[derive(Default)]
 struct Manual {

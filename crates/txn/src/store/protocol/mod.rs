@@ -23,7 +23,7 @@ pub use tictoc::TicToc;
 
 use super::claim::Claim;
 use super::record::{Head, Version, Word};
-use super::stats::Reason;
+use super::stats::{Conflict, Reason};
 use super::work::{Read, Work};
 use corelay_sync::Backoff;
 use corelay_sync::facade::MODEL;
@@ -53,7 +53,12 @@ pub(crate) mod sealed {
         fn begin(&self, claim: &Claim<'_>, work: &mut Work);
 
         /// Finds the version of the record that the transaction sees, and notes the read.
-        fn read(&self, work: &mut Work, head: &Head) -> Result<*mut Version, Reason>;
+        fn read(
+            &self,
+            claim: &Claim<'_>,
+            work: &mut Work,
+            head: &Head,
+        ) -> Result<*mut Version, Reason>;
 
         /// Whether a transaction that has locked the record may replace its newest version.
         fn may_replace(&self, _work: &Work, _newest: *mut Version) -> Result<(), Reason> {
@@ -159,18 +164,18 @@ fn check(work: &Work, read: &Read) -> Result<(), Reason> {
     if is_same && (!word.is_locked() || work.write_of(read.head).is_some()) {
         return Ok(());
     }
-    Err(blame(head, is_same))
+    Err(blame(head, is_same).count())
 }
 
 #[cold]
-fn blame(head: &Head, is_same: bool) -> Reason {
+fn blame(head: &Head, is_same: bool) -> Conflict<'_> {
     let reason = if is_same {
         Reason::Locked
     } else {
         Reason::Validation
     };
-    head.meta().count(reason);
-    reason
+    let table = Some(head.meta());
+    Conflict { reason, table }
 }
 
 /// Whether all records still are as they were read.
@@ -182,7 +187,7 @@ fn check_all(work: &Work) -> Result<(), Reason> {
 /// Whether all that the transaction has seen of records is there now, and no commit is about to
 /// change it: for a transaction that has locked nothing. What it writes over is in its writes, and not in
 /// its reads.
-pub(super) fn check_view(work: &Work) -> Result<(), Reason> {
+pub(super) fn check_view(work: &Work) -> Result<(), Conflict<'_>> {
     let reads = work.reads.iter().map(|read| (read.head, read.seen));
     let writes = work.writes.iter();
     let replaced = writes.filter_map(|write| Some((write.head, write.expected?)));

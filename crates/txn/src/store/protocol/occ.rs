@@ -17,7 +17,7 @@ use crate::store::claim::Claim;
 use crate::store::commit::{check_absences, removals};
 use crate::store::pins::NO_TIME;
 use crate::store::record::{Head, Version};
-use crate::store::stats::Reason;
+use crate::store::stats::{Conflict, Reason};
 use crate::store::work::{Read, Work};
 use corelay_clock::{Clock, Logical, Order, Time};
 
@@ -44,8 +44,9 @@ impl<C: Clock> Occ<C> {
     fn redraw(&self, work: &mut Work) -> Result<(), Reason> {
         let removals = removals(work);
         self.draw(work);
-        check_view(work)?;
-        check_absences(work, removals)
+        check_view(work)
+            .and_then(|()| check_absences(work, removals))
+            .map_err(Conflict::count)
     }
 
     /// Draws a new time for a transaction that has met a version which may be newer than its own.
@@ -89,7 +90,12 @@ impl<C: Clock + 'static> Engine for Occ<C> {
     }
 
     #[inline(always)]
-    fn read(&self, work: &mut Work, head: &Head) -> Result<*mut Version, Reason> {
+    fn read(
+        &self,
+        _claim: &Claim<'_>,
+        work: &mut Work,
+        head: &Head,
+    ) -> Result<*mut Version, Reason> {
         let mut seen = settled(head)?.version();
         // SAFETY: the transaction is pinned, and has just found the version in its record.
         if unsafe { seen.as_ref() }.is_some_and(|version| version.stamp() >= work.horizon) {

@@ -30,7 +30,12 @@ impl Engine for Silo {
     }
 
     #[inline(always)]
-    fn read(&self, work: &mut Work, head: &Head) -> Result<*mut Version, Reason> {
+    fn read(
+        &self,
+        _claim: &Claim<'_>,
+        work: &mut Work,
+        head: &Head,
+    ) -> Result<*mut Version, Reason> {
         let seen = settled(head)?.version();
         work.reads.push(Read { head, seen });
         Ok(seen)

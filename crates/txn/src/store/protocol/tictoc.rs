@@ -97,7 +97,7 @@ fn replaces(work: &Work, read: &Read) -> bool {
 fn refuse(read: &Read) -> Reason {
     // SAFETY: the transaction is pinned since it read the record, so it lives.
     let head = unsafe { &*read.head };
-    blame(head, head.load().version() == read.seen)
+    blame(head, head.load().version() == read.seen).count()
 }
 
 /// The smallest time at which everything was valid that the transaction has read.
@@ -123,7 +123,12 @@ impl Engine for TicToc {
     }
 
     #[inline(always)]
-    fn read(&self, work: &mut Work, head: &Head) -> Result<*mut Version, Reason> {
+    fn read(
+        &self,
+        _claim: &Claim<'_>,
+        work: &mut Work,
+        head: &Head,
+    ) -> Result<*mut Version, Reason> {
         let seen = settled(head)?.version();
         work.reads.push(Read { head, seen });
         Ok(seen)

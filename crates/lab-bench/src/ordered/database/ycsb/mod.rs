@@ -12,8 +12,8 @@
 //! A row has ten fields of 100 bytes, as in DBx1000, the workload's usual form for stores in memory
 //! (Yu et al., "Staring into the abyss", VLDB 2015). A request touches one field, and an update adds
 //! 1 to a number in it, so that the sum of all is known. The keys of a transaction differ: a key
-//! drawn twice is replaced by the next one that is free. Requests are drawn in the loop, which takes
-//! about 5 ns for each.
+//! drawn twice is replaced by the next one that is free. Each client draws some half a million requests
+//! beforehand, as DBx1000 does, and begins again when it has made all of them.
 //!
 //! Keys of a sorted table (E) lie `2^64 / rows` apart. An insertion goes to a random place in
 //! between.
@@ -31,6 +31,7 @@ use corelay_lab_measure::workload::zipf::Zipf;
 use rand_core::SeedableRng;
 use rand_xoshiro::SplitMix64;
 use recorded::Recording;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -135,20 +136,21 @@ enum Action {
     ReadAndUpdate,
     Insert,
     /// The number of rows to visit.
-    Scan(u64),
+    Scan(u8),
 }
 
 #[derive(Clone, Copy)]
 struct Request {
     key: u64,
-    field: usize,
+    field: u8,
     action: Action,
 }
 
-/// A client: its sampler and a buffer, and the numbers of its updates and insertions.
+/// A client: what it is going to ask for, and the numbers of its updates and insertions.
 pub(super) struct Terminal {
-    zipf: Zipf,
-    requests: Vec<Request>,
+    script: Script,
+    /// Makes the keys of insertions others when the script begins again.
+    salt: u64,
     is_read_only: bool,
     updates: u64,
     inserted: u64,
@@ -156,40 +158,76 @@ pub(super) struct Terminal {
     recording: Option<Recording>,
 }
 
-impl Terminal {
-    /// Draws the requests of the next transaction.
-    fn draw(&mut self, work: Ycsb, random: u64) {
+/// The requests that a client makes, drawn beforehand.
+struct Script {
+    requests: Box<[Request]>,
+    /// Requests in a transaction.
+    each: usize,
+    /// The first request of the next transaction.
+    next: usize,
+}
+
+/// The requests of a script: 8 MiB, enough to reach nearly all of 131,072 rows that are as likely.
+const SCRIPT: usize = 1 << 19;
+
+impl Script {
+    fn draw(work: Ycsb, seed: u64) -> Self {
         let Shape {
             mix,
             rows,
-            requests,
-            ..
+            requests: each,
+            theta,
         } = work.0;
-        let mut ranks = SplitMix64::seed_from_u64(random);
+        let zipf = Zipf::new(rows, theta);
+        let mut ranks = SplitMix64::seed_from_u64(seed);
         // Another stream of the same generator.
-        let mut random = Random::new(random.rotate_left(32) ^ 0x5851_f42d_4c95_7f2d);
-        self.requests.clear();
-        while self.requests.len() < requests {
+        let mut random = Random::new(seed.rotate_left(32) ^ 0x5851_f42d_4c95_7f2d);
+        let length = SCRIPT.next_multiple_of(each);
+        let mut requests = Vec::with_capacity(length);
+        // Those of the transaction that is being drawn.
+        let mut keys = HashSet::new();
+        while requests.len() < length {
             let percent = random.below(100);
             let action = match (mix, percent) {
                 (Mix::A, 50..) | (Mix::B, 95..) => Action::Update,
                 (Mix::F, 50..) => Action::ReadAndUpdate,
                 (Mix::E, 95..) => Action::Insert,
-                (Mix::E, _) => Action::Scan(1 + random.below(MAX_SCAN)),
+                (Mix::E, _) => Action::Scan(1 + random.below(MAX_SCAN) as u8),
                 _ => Action::Read,
             };
-            let mut row = self.zipf.sample(&mut ranks);
+            let mut row = zipf.sample(&mut ranks);
             let mut key = work.key(row);
             if matches!(action, Action::Insert) {
                 key = random.next();
             }
-            while self.requests.iter().any(|other| other.key == key) {
+            if requests.len().is_multiple_of(each) {
+                keys.clear();
+            }
+            while !keys.insert(key) {
                 row = (row + 1) % rows;
                 key = work.key(row);
             }
-            let field = random.below(10) as usize;
-            self.requests.push(Request { key, field, action });
+            let field = random.below(10) as u8;
+            requests.push(Request { key, field, action });
         }
+        Self {
+            requests: requests.into(),
+            each,
+            next: 0,
+        }
+    }
+
+    /// Goes on to the next transaction; after the last, to the first.
+    fn turn(&mut self) {
+        self.next += self.each;
+        if self.next == self.requests.len() {
+            self.next = 0;
+        }
+    }
+
+    /// The requests of the transaction.
+    fn transaction(&self) -> &[Request] {
+        &self.requests[self.next..][..self.each]
     }
 }
 
@@ -215,13 +253,15 @@ impl Procedure<Ycsb> for Terminal {
         Rows(table): &Rows<E>,
     ) -> Result<Done, E::Stop> {
         let mut done = Done::default();
-        if self.requests.len() > 1 {
+        let requests = self.script.transaction();
+        if requests.len() > 1 {
             let single =
                 |request: &&Request| !matches!(request.action, Action::Insert | Action::Scan(_));
-            let rows = self.requests.iter().filter(single);
+            let rows = requests.iter().filter(single);
             tx.prefetch(table, rows.map(|request| &request.key))?;
         }
-        for &Request { key, field, action } in &self.requests {
+        for &Request { key, field, action } in requests {
+            let field = usize::from(field);
             let add = |row: &mut Fields, to| set_number(row, field, to + 1);
             match action {
                 Action::Read => {
@@ -239,7 +279,9 @@ impl Procedure<Ycsb> for Terminal {
                     tx.update(table, &key, |row| add(row, read))?;
                     done.updates += 1;
                 }
-                Action::Insert => done.inserted += u64::from(tx.insert(table, key, EMPTY)?),
+                Action::Insert => {
+                    done.inserted += u64::from(tx.insert(table, key ^ self.salt, EMPTY)?);
+                }
                 Action::Scan(mut left) => {
                     tx.scan(table, &key, &u64::MAX, |_, row| {
                         done.sum += number(row, field);
@@ -357,11 +399,11 @@ impl Work for Ycsb {
         })
     }
 
-    fn terminal(self, _: usize, clients: usize) -> Terminal {
+    fn terminal(self, index: usize, clients: usize) -> Terminal {
         let room = |tape: &Tape| tape.limit().div_ceil(clients as u64);
         Terminal {
-            zipf: Zipf::new(self.0.rows, self.0.theta),
-            requests: Vec::with_capacity(self.0.requests),
+            script: Script::draw(self, index as u64),
+            salt: 0,
             is_read_only: self.0.mix == Mix::C,
             updates: 0,
             inserted: 0,
@@ -376,11 +418,14 @@ impl Work for Ycsb {
         random: u64,
         session: &mut impl Session<Self>,
     ) -> u64 {
-        terminal.draw(self, random);
+        terminal.script.turn();
+        terminal.salt = random;
         let done = match &mut terminal.recording {
-            Some(recording) if recording.has_room() => {
-                recording.run(&terminal.requests, terminal.is_read_only, session)
-            }
+            Some(recording) if recording.has_room() => recording.run(
+                terminal.script.transaction(),
+                terminal.is_read_only,
+                session,
+            ),
             _ => session.run(terminal),
         };
         let done = done.unwrap_or_default();

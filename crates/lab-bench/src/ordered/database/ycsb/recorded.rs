@@ -96,6 +96,7 @@ impl Procedure<Ycsb> for Recorded<'_, '_> {
         recorder.retry();
         let mut done = Done::default();
         for (at, &Request { key, field, action }) in self.requests.iter().enumerate() {
+            let field = usize::from(field);
             let register = key * 10 + field as u64;
             if matches!(action, Action::Read | Action::ReadAndUpdate) {
                 let read = |row: &Fields| (number(row, field), value(row, field));

@@ -133,6 +133,8 @@ pub enum AsyncError {
     /// Launched closures would have waited for each other in a ring: this join was refused, or the
     /// closure was dropped on the trustee.
     Circular(CircularWait),
+    /// The trustee was shut down before it accepted the request. The closure has been dropped.
+    Closed,
 }
 
 impl fmt::Debug for AsyncError {
@@ -149,6 +151,7 @@ impl fmt::Display for AsyncError {
             }
             Self::Poisoned => f.write_str("the object is poisoned"),
             Self::Circular(ring) => fmt::Display::fmt(ring, f),
+            Self::Closed => f.write_str("the trustee has been shut down"),
         }
     }
 }

@@ -61,6 +61,7 @@ mod wire;
 
 pub use client::future::ApplyFuture;
 pub use client::poll::{ClientGuard, barrier, poll};
+pub use client::post_async::PostFuture;
 pub use dedicated::{Builder, Trustees};
 pub use error::{
     AsyncError, BarrierError, CircularWait, Poisoned, TryApplyAsyncError, TryApplyError,

@@ -196,12 +196,14 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
         client: &Client,
         object: *mut Header,
         f: F,
-        _patience: Patience,
+        patience: Patience,
     ) -> Result<ApplyFuture<R>, F> {
         // SAFETY: the caller has asked `runs_at_once` and answers for the object.
         let result = unsafe { client.run_own::<T, F, R>(object, f) };
         let future = ApplyFuture::ready(&client.thread.pools, result);
-        client.raise_own();
+        if patience.raises() {
+            client.raise_own();
+        }
         Ok(future)
     }
 

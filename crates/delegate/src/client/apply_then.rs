@@ -67,7 +67,7 @@ where
             Ok(answer) => client.thread.run_callback(|| then(answer)),
             Err(payload) => client.thread.report_own_fault(payload),
         }
-        if patience != Patience::Hold {
+        if patience.raises() {
             client.raise_own();
         }
         Ok(())
@@ -95,7 +95,7 @@ where
         }
         // The next request reaps first, so that the callback that is left goes before its own.
         client.stop_fast_path();
-        if matches!(patience, Patience::Wait | Patience::Try) {
+        if patience.raises() {
             client.thread.raise_held();
         }
         Ok(())
@@ -168,7 +168,7 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
         if let Err(payload) = unsafe { client.run_own::<T, F, ()>(object, f) } {
             client.thread.report_own_fault(payload);
         }
-        if patience != Patience::Hold {
+        if patience.raises() {
             client.raise_own();
         }
         Ok(())

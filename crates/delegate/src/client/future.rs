@@ -5,6 +5,8 @@
 //! touch result and waker, and when. The thread that sent the request has no part in what follows.
 
 use super::connect::flush_clients;
+use super::kind::Kind;
+use super::parked::{Closed, Outcome, Parked};
 use crate::context::discard::discard;
 use crate::context::member::serve_once;
 use crate::context::serving::Serving;
@@ -113,21 +115,48 @@ impl SlotResult<Payload> {
 
 /// The result of [`Trust::apply_async`](crate::Trust::apply_async), to be awaited.
 ///
-/// The request has been made already: it runs whether or not the future is polled, and also if it
-/// is dropped. Any executor will do, and any thread: the future is `Send` if `R` is, and the
-/// trustee itself wakes the task.
+/// If there was room in the window, the request has been made already: it runs whether or not the
+/// future is polled, and also if it is dropped. If there was none, the future makes the request when
+/// it is polled and there is room.
+///
+/// Any executor will do, and any thread: the future is `Send` if `R` is, and the trustee itself
+/// wakes the task. Polling never blocks the thread.
 ///
 /// # Panics
 /// When it is polled again after it has given its result.
-#[must_use = "the request runs anyway; use `post` where the result does not matter"]
+#[must_use = "a request that waits for room is lost with its future; use `post` where the result does not matter"]
 pub struct ApplyFuture<R> {
-    /// `None` once the result has been taken.
-    waiter: Option<Waiter>,
-    _result: PhantomData<R>,
+    state: State<R>,
+}
+
+/// The state of a future.
+enum State<R> {
+    /// The request has been sent, and the result comes into the waiter's slot.
+    Sent(Waiter),
+    /// The request waits for room. Boxed twice, so that the future takes two words.
+    Parked(Box<Box<dyn Resend<R>>>),
+    /// The trustee was shut down before it took the request.
+    Closed,
+    /// The result has been given.
+    Ended,
+}
+
+const _: () = assert!(size_of::<ApplyFuture<u64>>() == 2 * size_of::<usize>());
+
+/// A parked request whose result, an `R`, goes to a future.
+trait Resend<R> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<ApplyFuture<R>, Closed>>;
+}
+
+impl<T, R, K: Kind<T, Receipt = ApplyFuture<R>>> Resend<R> for Parked<T, K> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<ApplyFuture<R>, Closed>> {
+        self.poll(context)
+    }
 }
 
 // SAFETY: one thread at a time holds the future, and `slots` says when that thread may use the
-// slot; only an `R`, a waker and a payload cross threads with it.
+// slot; only an `R`, a waker and a payload cross threads with it, and a parked request, whose
+// closure is `Send` because its method asks for that.
 unsafe impl<R: Send> Send for ApplyFuture<R> {}
 // SAFETY: a shared reference gives access to nothing.
 unsafe impl<R: Send> Sync for ApplyFuture<R> {}
@@ -162,15 +191,29 @@ impl<R> ApplyFuture<R> {
     }
 
     fn of(slot: SlotPtr) -> Self {
-        Self {
-            waiter: Some(Waiter::new(slot)),
-            _result: PhantomData,
-        }
+        let state = State::Sent(Waiter::new(slot));
+        Self { state }
+    }
+
+    /// The future of a request that was just made.
+    #[inline(always)]
+    pub(crate) fn of_outcome<T, K>(outcome: Outcome<T, K>) -> Self
+    where
+        T: 'static,
+        R: 'static,
+        K: Kind<T, Receipt = Self> + 'static,
+    {
+        let state = match outcome {
+            Outcome::Sent(future) => return future,
+            Outcome::Parked(parked) => State::Parked(Box::new(Box::new(parked))),
+            Outcome::Closed => State::Closed,
+        };
+        Self { state }
     }
 
     /// Gives the slot back, since the request was not taken.
     pub(crate) fn retract(self) {
-        if let Some(waiter) = &ManuallyDrop::new(self).waiter {
+        if let State::Sent(waiter) = &ManuallyDrop::new(self).state {
             // SAFETY: no request knows the slot, and the future is forgotten, so nobody else uses
             // it.
             unsafe { pool::give_back(waiter.slot()) };
@@ -206,15 +249,39 @@ impl<R> ApplyFuture<R> {
     }
 }
 
+impl<R> ApplyFuture<R> {
+    /// Polls a future whose request has not been sent, or that has given its result.
+    #[cold]
+    #[inline(never)]
+    fn poll_unsent(&mut self, context: &mut Context<'_>) -> Poll<Result<R, AsyncError>> {
+        match &mut self.state {
+            State::Parked(parked) => match parked.poll(context) {
+                Poll::Ready(Ok(future)) => {
+                    *self = future;
+                    return Pin::new(self).poll(context);
+                }
+                Poll::Ready(Err(Closed)) => {}
+                Poll::Pending => return Poll::Pending,
+            },
+            State::Closed => {}
+            State::Sent(_) => unreachable!("asked by `poll`"),
+            State::Ended => {
+                panic!("corelay: an ApplyFuture is polled after it has given its result")
+            }
+        }
+        self.state = State::Ended;
+        Poll::Ready(Err(AsyncError::Closed))
+    }
+}
+
 impl<R> Future for ApplyFuture<R> {
     type Output = Result<R, AsyncError>;
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let waiter = self
-            .waiter
-            .as_mut()
-            .expect("corelay: an ApplyFuture is polled after it has given its result");
+        let State::Sent(waiter) = &mut self.state else {
+            return self.poll_unsent(context);
+        };
         let had_waker = waiter.has_waker();
         let Some(state) = waiter.poll(context.waker()) else {
             if !had_waker {
@@ -223,7 +290,7 @@ impl<R> Future for ApplyFuture<R> {
             return Poll::Pending;
         };
         let slot = waiter.slot();
-        self.waiter = None;
+        self.state = State::Ended;
         // SAFETY: `poll` says that the slot is complete, and the future has forgotten it.
         Poll::Ready(unsafe { Self::take(slot, state) })
     }
@@ -240,14 +307,14 @@ fn hurry() {
 impl<R> Drop for ApplyFuture<R> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
+        if let State::Sent(waiter) = &mut self.state {
             drop_unfinished::<R>(waiter);
         }
     }
 }
 
 #[cold]
-fn drop_unfinished<R>(mut waiter: Waiter) {
+fn drop_unfinished<R>(waiter: &mut Waiter) {
     let (state, _waker) = waiter.abandon();
     if let Some(state) = state {
         // SAFETY: `abandon` says that the slot is complete, and the future is gone.
@@ -258,7 +325,7 @@ fn drop_unfinished<R>(mut waiter: Waiter) {
 impl<R> fmt::Debug for ApplyFuture<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApplyFuture")
-            .field("is_taken", &self.waiter.is_none())
+            .field("is_sent", &matches!(self.state, State::Sent(_)))
             .finish_non_exhaustive()
     }
 }

@@ -235,7 +235,7 @@ impl Client {
                 unsafe { self.rouse_or_take_back::<T, K>(at, receipt) }?
             }
         };
-        if matches!(patience, Patience::Wait | Patience::Try) {
+        if patience.raises() {
             self.thread.raise_held();
         }
         Ok(receipt)

@@ -308,7 +308,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
                 return Err((Refusal::Closed, *request.f));
             }
         }
-        if matches!(patience, Patience::Wait | Patience::Try) {
+        if patience.raises() {
             client.thread.raise_held();
         }
         Ok((future, number))

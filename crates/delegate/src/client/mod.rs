@@ -14,7 +14,9 @@ pub(crate) mod nested;
 mod observe;
 mod own;
 mod pace;
+pub(crate) mod parked;
 pub(crate) mod poll;
+pub(crate) mod post_async;
 mod reap;
 pub(crate) mod room;
 mod single_request;
@@ -22,7 +24,7 @@ pub(crate) mod suspend;
 
 use crate::client::pace::Pace;
 use crate::client::single_request::SingleRequest;
-use crate::context::discard::discard;
+use crate::context::discard::{discard, wake};
 use crate::context::member;
 use crate::context::serving::Serving;
 use crate::context::state::ThreadState;
@@ -33,6 +35,7 @@ use crate::request::reaper::Reaper;
 use crate::wait_graph::Wait;
 use crate::wire::Channel;
 use crate::wire::ring::{FIRST_UNITS, Rings, View};
+use crate::wire::waiters::Waiters;
 use crate::wire::word::{Mail, Position, is_past, step};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
@@ -59,6 +62,13 @@ pub(crate) enum Patience {
     Wait,
     /// Give up: the request is refused.
     Try,
+    /// Give up if there is no room for so many other requests too, of tasks that came before. Do not
+    /// raise the panics of callbacks that run meanwhile: the future would be lost. Inside a callback
+    /// like `Wait`.
+    Park {
+        /// The number of tasks that came before.
+        ahead: u32,
+    },
     /// Wait as `Wait` does, but do not raise the panics of callbacks that run meanwhile, because
     /// the request borrows from the caller's frame.
     Hold,
@@ -75,6 +85,19 @@ impl Patience {
     /// not wait.
     pub(crate) fn is_trustees(self) -> bool {
         matches!(self, Self::Inside | Self::Last)
+    }
+
+    /// Whether panics of callbacks that have run meanwhile are raised once the request is accepted.
+    pub(crate) fn raises(self) -> bool {
+        matches!(self, Self::Wait | Self::Try)
+    }
+
+    /// The number of tasks whose room the request must leave to them.
+    fn ahead(self) -> u32 {
+        match self {
+            Self::Park { ahead } => ahead,
+            _ => 0,
+        }
     }
 }
 
@@ -133,7 +156,13 @@ impl Client {
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
         let views = [requests, answers];
-        let channel = Arc::new(Channel::new(rings, views, origin, thread.launch));
+        let channel = Arc::new(Channel::new(
+            rings,
+            views,
+            origin,
+            trustee.settings.window,
+            thread.launch,
+        ));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),
@@ -187,6 +216,10 @@ impl Client {
     fn rings(&self) -> &Rings {
         // SAFETY: these are the newest rings, which are freed only with the client.
         unsafe { &*self.rings.get() }
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.channel().waiters
     }
 
     pub(crate) fn window(&self) -> u32 {
@@ -337,6 +370,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.leave();
         self.mark_end();
+        self.waiters().close().into_iter().for_each(wake);
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
         discard(unclaimed);
         self.reaper.free_rings();

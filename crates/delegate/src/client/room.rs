@@ -96,10 +96,11 @@ impl Client {
         self.publish_every.get() == 1
     }
 
-    /// Whether there is room for a request of `units`. Grows the rings for it if that is allowed.
-    fn has_room(&self, units: usize) -> bool {
+    /// Whether there is room for a request of `units`, and for so many others `ahead` of it. Grows the
+    /// rings for it if that is allowed.
+    fn has_room(&self, units: usize, ahead: u32) -> bool {
         loop {
-            if self.in_flight() >= self.window || !self.reaper.callbacks.has_room(0) {
+            if self.in_flight() + ahead >= self.window || !self.reaper.callbacks.has_room(0) {
                 return false;
             }
             let used = self.used();
@@ -123,6 +124,7 @@ impl Client {
     /// Makes room after the fast path has ended: reaps, publishes, grows, waits; sets the limits
     /// anew. Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, has_callback: bool, patience: Patience) -> Room {
+        let ahead = patience.ahead();
         let made = self.publish_every.get();
         self.publish_every
             .set(self.pace.next(made, largest_batch(self.window)));
@@ -142,11 +144,11 @@ impl Client {
                 // A trustee's requests have no other occasion to.
                 self.move_callbacks(callbacks);
             }
-            if !self.has_room(units) {
+            if !self.has_room(units, ahead) {
                 self.observe_failed_pop();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
-                    Patience::Wait | Patience::Hold => Room::NotInCallback,
+                    Patience::Wait | Patience::Hold | Patience::Park { .. } => Room::NotInCallback,
                     Patience::Last => {
                         self.exceed_window(units);
                         Room::Here
@@ -156,20 +158,20 @@ impl Client {
         } else {
             self.reap();
             self.move_callbacks(callbacks);
-            let mut has_room = self.has_room(units);
+            let mut has_room = self.has_room(units, ahead);
             if !has_room {
                 self.observe_failed_pop();
             }
             while !has_room {
                 self.flush();
-                if patience == Patience::Try {
+                if matches!(patience, Patience::Try | Patience::Park { .. }) {
                     return Room::None;
                 }
                 refuse_to_wait("a wait for room");
                 self.await_progress(&mark::ROOM);
                 self.reap();
                 self.move_callbacks(callbacks);
-                has_room = self.has_room(units);
+                has_room = self.has_room(units, ahead);
             }
         }
         self.set_limit(units);
@@ -232,7 +234,11 @@ impl Client {
     /// batch are prefetched. The caller has made room for a callback of any length.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
-        let requests = (self.window - self.in_flight()).min(self.publish_every.get());
+        let mut requests = (self.window - self.in_flight()).min(self.publish_every.get());
+        if self.waiters().is_any() {
+            // The next request looks whether the room belongs to a task that waits.
+            requests = 1;
+        }
         let left =
             self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
         let limit = |requests: u32| at.after(u64::from(left) << 32 | u64::from(requests));

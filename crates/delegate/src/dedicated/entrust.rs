@@ -4,7 +4,11 @@
 //! trustee's registry, which lists all its objects.
 
 use crate::catch::guarded;
-use crate::client::connect::connect;
+use crate::client::Refusal;
+use crate::client::apply_async::ApplyAsync;
+use crate::client::connect::{NoClient, connect};
+use crate::client::future::ApplyFuture;
+use crate::client::parked::{Outcome, Parked};
 use crate::dedicated::{TrusteeHandle, Trustees};
 use crate::large::is_large;
 use crate::object::registry::Registry;
@@ -102,6 +106,34 @@ impl Trustees {
     #[track_caller]
     pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
         self.entrust_value(trustee, value)
+    }
+
+    /// Entrusts `value` as [`entrust`](Self::entrust) does, without blocking the thread. The future
+    /// gives the handle. If it is dropped, so is the value.
+    ///
+    /// ```
+    /// # use corelay_delegate::{AsyncError, Trust, Trustees};
+    /// async fn stock(trustees: &Trustees) -> Result<Trust<Vec<u32>>, AsyncError> {
+    ///     trustees.entrust_async(vec![1, 2]).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The future gives [`AsyncError::Closed`](crate::AsyncError::Closed) when the trustee has been
+    /// shut down.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_async<T: Send + 'static>(&self, value: T) -> ApplyFuture<Trust<T>> {
+        let member = &self.members[self.turn()];
+        let trustee = Arc::clone(&member.shared);
+        let adopt = move |registry: &mut Registry| {
+            let handle = Trust::new(registry.adopt(value, &trustee));
+            enlist(&trustee, std::slice::from_ref(&handle));
+            handle
+        };
+        member.register_async("Trustees::entrust_async", adopt)
     }
 
     /// Has the next trustee in turn build a value, which therefore need not be `Send`.
@@ -250,6 +282,33 @@ impl TrusteeHandle {
         let result = unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) });
         client.raise_held();
         result
+    }
+}
+
+impl TrusteeHandle {
+    /// Has the trustee run `f` on its registry later. `f` must not panic.
+    #[track_caller]
+    fn register_async<R, F>(&self, call: &str, f: F) -> ApplyFuture<R>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Registry) -> R + Send + 'static,
+    {
+        type Adoption<F, R> = Outcome<Registry, ApplyAsync<F, R>>;
+        let (home, trustee) = (self.home.cast(), &self.shared);
+        let client = match connect(trustee) {
+            Ok(client) => client,
+            Err(NoClient::Closed) => return ApplyFuture::of_outcome(Adoption::<F, R>::Closed),
+            Err(why) => refuse(call, type_name::<F>(), &why),
+        };
+        // SAFETY: the registry lives until its trustee has ended; the closure borrows nothing.
+        let sent = unsafe { client.send_behind::<Registry, ApplyAsync<F, R>>(home, f, None) };
+        ApplyFuture::of_outcome(match sent {
+            Ok(future) => Adoption::Sent(future),
+            Err((Refusal::Closed, _)) => Adoption::Closed,
+            Err((Refusal::Full, f)) => {
+                Adoption::Parked(Parked::on_registry(home, Arc::clone(trustee), f))
+            }
+        })
     }
 }
 

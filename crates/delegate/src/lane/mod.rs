@@ -6,7 +6,7 @@ mod deferred;
 use self::deferred::{Deferrals, Verdict};
 use crate::catch::guarded;
 use crate::client::nested;
-use crate::context::discard::discard;
+use crate::context::discard::{discard, wake};
 use crate::context::leaf::Leaf;
 use crate::context::serving::Serving;
 use crate::error::CircularWait;
@@ -187,7 +187,26 @@ impl Lane {
         // Release: pairs with the client's Acquire of the tail; publishes the answers and
         // hands the request records back.
         self.channel.tail.position.store(tail.0, Ordering::Release);
+        self.tell_client();
+    }
+
+    /// Wakes the client's thread if it sleeps, and tasks that wait for room in the client's window.
+    /// The trustee has made visible what it has done.
+    #[inline(always)]
+    fn tell_client(&self) {
         self.channel.sleeper.wake_if_asleep();
+        // After the light barrier of `wake_if_asleep`.
+        if self.channel.waiters.is_any() {
+            self.let_tasks_in();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn let_tasks_in(&self) {
+        let channel = &self.channel;
+        let let_in = channel.waiters.let_in(channel.queued());
+        let_in.into_iter().for_each(wake);
     }
 
     /// Runs the ring up to `stop`, and the requests that its closures make to this trustee's own
@@ -335,7 +354,7 @@ impl Lane {
         serving.batches.set(serving.batches.get() + 1);
         // Release: pairs with the caller's Acquire of `done`; publishes the result.
         line.done.store(done.0, Ordering::Release);
-        self.channel.sleeper.wake_if_asleep();
+        self.tell_client();
         if serving.nested.get() {
             nested::drain(serving);
         }

@@ -9,7 +9,7 @@ use crate::observe::sampler::Samples;
 use crate::policy::Policy;
 use crate::wire::inbox::{Inbox, News, Node};
 use crate::wire::word::Position;
-use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use corelay_sync::wait::{Host, Sleeper, Token};
 use corelay_sync::{CachePadded, Futex, barrier};
 use std::time::Duration;
@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Roster,
     /// The sampled times of closures, if the trustee is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
+    /// The next [`Ticket`](crate::wire::waiters::Ticket) of a task that waits for room.
+    pub(crate) tickets: AtomicU64,
     close: Node,
     /// Whether the graph of waits holds refusals that this trustee is to deliver to requests that
     /// wait on it: see [`wait_graph`](crate::wait_graph).
@@ -99,6 +101,7 @@ impl Shared {
             number: TrusteeNumber::take(),
             name,
             roster: Roster::default(),
+            tickets: AtomicU64::new(0),
             close: Node::new(News::Close),
             has_refusals: AtomicBool::new(false),
             ended: Token::new(),

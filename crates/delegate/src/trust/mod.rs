@@ -4,19 +4,16 @@
 pub mod no_unwind;
 pub(crate) mod send;
 pub(crate) mod session;
+mod tasks;
 
 use self::send::{NotTaken, Panics};
-use crate::client::apply_async::ApplyAsync;
 use crate::client::apply_then::{ApplyThen, Post};
 use crate::client::connect::{ClientRef, NoClient, connect, lookup};
-use crate::client::future::ApplyFuture;
 use crate::client::suspend::here_and_client;
 use crate::client::{Client, Patience, Refusal};
 use crate::context::coroutine::may_not_wait;
 use crate::context::thread::in_turn;
-use crate::error::{
-    CircularWait, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError,
-};
+use crate::error::{CircularWait, Poisoned, TryApplyError, TryApplyThenError, TryPostError};
 use crate::large::ByAddress;
 use crate::object::handle::Handle;
 use crate::object::shared::Shared;
@@ -394,80 +391,6 @@ impl<T> Trust<T> {
         sent.map_err(|(why, (f, then))| match why {
             NotTaken::Full => TryApplyThenError::Full(f, then),
             NotTaken::Closed | NotTaken::Nested => TryApplyThenError::Closed(f, then),
-        })
-    }
-
-    /// Sends `f` and goes on. The future gives its result, to any task on any thread.
-    ///
-    /// The call itself makes the request, which runs even if the future is never polled or is
-    /// dropped, and if this thread never calls corelay again: the trustee stores the result and
-    /// wakes the task. If the window is full, the call waits and runs callbacks, as
-    /// [`apply_then`](Self::apply_then) does.
-    ///
-    /// When [`barrier`](crate::barrier) returns, the request has been executed. It does not
-    /// report a panic of `f`: the future does, as [`AsyncError`](crate::AsyncError).
-    ///
-    /// ```
-    /// # use corelay_delegate::{AsyncError, Trustees};
-    /// async fn two(hits: &corelay_delegate::Trust<u64>) -> Result<u64, AsyncError> {
-    ///     let first = hits.apply_async(|h| { *h += 1; *h }); // sent by now
-    ///     let second = hits.apply_async(|h| { *h += 1; *h });
-    ///     Ok(first.await? + second.await?)
-    /// }
-    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
-    /// # fn block_on<O>(task: impl Future<Output = O>) -> O {
-    /// #     let mut task = pin!(task);
-    /// #     loop {
-    /// #         let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    /// #         if let Poll::Ready(output) = polled { return output; }
-    /// #         std::thread::yield_now();
-    /// #     }
-    /// # }
-    /// let trustees = Trustees::dedicated(1).start().unwrap();
-    /// let hits = trustees.entrust(0u64);
-    /// assert_eq!(block_on(two(&hits)).unwrap(), 1 + 2);
-    /// ```
-    ///
-    /// A result of one word, or a larger one in a box, takes 32 bytes of the thread's pool
-    /// while its future lives, one of up to 7 words 80 bytes. Pools grow with the futures
-    /// that a thread has at a time, by 4 KiB, and end with their thread and the last future.
-    ///
-    /// # Panics
-    /// When the trustee has been shut down; inside a delegated closure. With the panic of a
-    /// callback that this call has run, after the request has been accepted: the future is
-    /// lost then.
-    #[inline]
-    #[track_caller]
-    pub fn apply_async<R, F>(&self, f: F) -> ApplyFuture<R>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut T) -> R + Send + 'static,
-    {
-        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        unsafe { self.send::<ApplyAsync<F, R>, Panics>(f) }
-    }
-
-    /// Sends `f` as [`apply_async`](Self::apply_async) does, but gives it back if the request
-    /// cannot be taken now.
-    ///
-    /// # Errors
-    /// [`TryApplyAsyncError`].
-    ///
-    /// # Panics
-    /// With the panic of a callback that this call has run, after the request has been
-    /// accepted.
-    #[inline]
-    pub fn try_apply_async<R, F>(&self, f: F) -> Result<ApplyFuture<R>, TryApplyAsyncError<F>>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut T) -> R + Send + 'static,
-    {
-        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        let sent = unsafe { self.try_send::<ApplyAsync<F, R>>(f, Patience::Try) };
-        sent.map_err(|(why, f)| match why {
-            NotTaken::Full => TryApplyAsyncError::Full(f),
-            NotTaken::Closed => TryApplyAsyncError::Closed(f),
-            NotTaken::Nested => TryApplyAsyncError::Nested(f),
         })
     }
 

@@ -6,6 +6,7 @@
 
 use crate::client::connect::NoClient;
 use crate::client::kind::Kind;
+use crate::client::parked::{Outcome, Parked};
 use crate::client::{Client, Patience, Refusal, Reservation};
 use crate::request::label::Label;
 use crate::trust::{Trust, refuse, refuse_full};
@@ -99,6 +100,76 @@ impl<T> Trust<T> {
         }
         // SAFETY: `write` has written the newest request at `at` and returned this receipt.
         unsafe { self.rouse::<K, S>(client, at, receipt) }
+    }
+
+    /// Sends a request as [`send`](Self::send) does, but parks it if there is no room.
+    ///
+    /// # Safety
+    /// The closures borrow nothing.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn send_or_park<K: Kind<T>>(&self, sent: K::Sent) -> Outcome<T, K> {
+        let Some((client, place)) = self.reserve::<K>() else {
+            // SAFETY: the caller says that the closures borrow nothing.
+            return unsafe { self.send_or_park_slowly(sent) };
+        };
+        let at = place.at;
+        // SAFETY: nothing has been sent since `reserve`; this handle keeps the object; the closures
+        // borrow nothing, as the caller says.
+        let (receipt, is_awake) = unsafe { client.write::<T, K>(place, sent) };
+        if is_awake {
+            return Outcome::Sent(receipt);
+        }
+        // SAFETY: `write` has written the newest request at `at` and returned this receipt.
+        unsafe { Self::rouse_or_drop(client, at, receipt) }
+    }
+
+    /// [`rouse`](Self::rouse) for [`send_or_park`](Self::send_or_park).
+    ///
+    /// # Safety
+    /// The same as for [`Client::rouse_or_take_back`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn rouse_or_drop<K: Kind<T>>(
+        client: &Client,
+        at: Position,
+        receipt: K::Receipt,
+    ) -> Outcome<T, K> {
+        // SAFETY: the caller's newest request is of kind `K`, at `at`, with this receipt.
+        let sent = unsafe { client.rouse_or_take_back::<T, K>(at, receipt) };
+        sent.map_or(Outcome::Closed, Outcome::Sent)
+    }
+
+    /// Sends a request that finds no place at once, or parks it.
+    ///
+    /// # Safety
+    /// The closures borrow nothing.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn send_or_park_slowly<K: Kind<T>>(&self, sent: K::Sent) -> Outcome<T, K> {
+        // SAFETY: this handle keeps the object; the closures borrow nothing, as the caller says.
+        let outcome = self.with_client(sent, |client, sent| unsafe {
+            client.send_behind::<T, K>(self.header(), sent, None)
+        });
+        match outcome {
+            Ok(Ok(receipt)) => Outcome::Sent(receipt),
+            Ok(Err((Refusal::Full, sent))) => {
+                Outcome::Parked(Parked::new(self.handle.clone(), sent))
+            }
+            Ok(Err((Refusal::Closed, _))) | Err((NoClient::Closed, _)) => Outcome::Closed,
+            Err((why @ NoClient::Nested(_), sent)) => {
+                // SAFETY: the caller says that the closures borrow nothing.
+                match unsafe { K::nest(&self.handle, sent) } {
+                    Ok(receipt) => Outcome::Sent(receipt),
+                    Err((Some(Refusal::Closed), _)) => Outcome::Closed,
+                    Err((Some(Refusal::Full), sent)) => {
+                        Outcome::Parked(Parked::new(self.handle.clone(), sent))
+                    }
+                    Err((None, _)) => refuse(K::CALL, K::closure(), &why),
+                }
+            }
+        }
     }
 
     #[inline(always)]

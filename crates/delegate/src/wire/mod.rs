@@ -29,10 +29,12 @@
 
 pub(crate) mod inbox;
 pub(crate) mod ring;
+pub(crate) mod waiters;
 pub(crate) mod word;
 
 use self::inbox::{News, Node};
 use self::ring::{Rings, View};
+use self::waiters::Waiters;
 use crate::error::Faults;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -83,6 +85,8 @@ pub(crate) struct Channel {
     pub(crate) tail: CachePadded<TailLine>,
     /// The sleeper of the client's thread.
     pub(crate) sleeper: std::sync::Arc<Sleeper>,
+    /// The tasks that wait until the client's window has room.
+    pub(crate) waiters: Waiters,
     /// The failures of requests that nobody waits for, until the client's next barrier takes them.
     pub(crate) faults: Mutex<Faults>,
     /// The rings that the channel begins with. A client that has never made a request may have
@@ -115,6 +119,7 @@ impl Channel {
         first: *const Rings,
         [first_requests, first_answers]: [View; 2],
         origin: word::Position,
+        window: u32,
         launch: Option<LaunchId>,
     ) -> Self {
         let mail = word::Mail::new(origin.cursor(), 0);
@@ -131,6 +136,7 @@ impl Channel {
                 faults: AtomicU32::new(0),
             }),
             sleeper: Sleeper::current(),
+            waiters: Waiters::new(window),
             faults: Mutex::new(Faults::default()),
             first,
             first_requests,

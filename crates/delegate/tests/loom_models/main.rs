@@ -13,4 +13,5 @@ mod flat;
 mod future;
 mod launch;
 mod nested;
+mod parked;
 mod single_request;

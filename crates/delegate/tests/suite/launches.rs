@@ -4,8 +4,8 @@ use crate::promise_03_futures::block_on;
 use crate::support::{Tally, panic_of, start, text_of, until, watchdog};
 use crate::toy;
 use corelay_delegate::{
-    AsyncError, Builder, CircularWait, ClientGuard, Poisoned, Trust, Trustees, TryApplyError,
-    TryLaunchError, barrier, poll,
+    AsyncError, Builder, CircularWait, ClientGuard, Poisoned, Trust, Trustees, TryApplyAsyncError,
+    TryApplyError, TryLaunchError, barrier, poll,
 };
 use corelay_sync::{Issue, Session, Shared};
 use std::cell::{Cell, RefCell};
@@ -190,7 +190,11 @@ fn promise_04_many_clients_and_launches() {
                             }
                             1 => object.post(step),
                             2 => object.apply_then(step, |()| ()),
-                            3 => drop(object.apply_async(step)),
+                            3 => match object.try_apply_async(step) {
+                                Ok(future) => drop(future),
+                                Err(TryApplyAsyncError::Full(step)) => object.post(step),
+                                Err(other) => panic!("{other}"),
+                            },
                             _ => object.apply(step),
                         }
                     }

@@ -82,7 +82,8 @@ impl<'s> Claim<'s> {
         slot.attempt.store(self.attempt, Ordering::Relaxed);
         let epoch = self.pins.epoch.load(Ordering::Relaxed);
         slot.since.store(DRAWING, Ordering::Relaxed);
-        // Release: hands on what the slot's earlier attempt has left, whose word this replaces.
+        // Release: pairs with the Acquire in `Slot::holds`; hands on what the slot's earlier attempt has
+        // left, whose word this replaces.
         slot.pin.store(epoch << SHIFT | BUSY, Ordering::Release);
         // SeqCst: pairs with the fences of `Pins::advance` and `Pins::oldest`.
         fence(Ordering::SeqCst);
@@ -132,7 +133,7 @@ impl<'s> Claim<'s> {
         });
         // Release: pairs with the Acquire in `Pins::oldest`.
         self.slot.since.store(NO_TIME, Ordering::Release);
-        // Release: pairs with the Acquire fence of `Pins::advance`: the reads are over.
+        // Release: pairs with the Acquire in `Slot::holds`: the reads are over.
         self.slot.pin.store(QUIET, Ordering::Release);
     }
 

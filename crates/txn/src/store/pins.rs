@@ -236,17 +236,15 @@ impl Pins {
 
     /// Advances the epoch if every pinned slot has seen the present one. Returns the epoch.
     pub(super) fn advance(&self) -> u64 {
-        // Relaxed: the fence orders it.
-        let epoch = self.epoch.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release below, of whoever has advanced it.
+        let epoch = self.epoch.load(Ordering::Acquire);
         // SeqCst: pairs with the fences of `Claim::pin` and `Claim::unpin`.
         fence(Ordering::SeqCst);
         if self.slots().any(|slot| slot.holds(epoch)) {
             return epoch;
         }
-        // Acquire: what transactions did that were pinned in older epochs happened before.
-        fence(Ordering::Acquire);
-        // Release: hands that on to those who read the new epoch. A failure: another thread has
-        // advanced it.
+        // Release: hands on what transactions did that were pinned in older epochs. A failure: another
+        // thread has advanced it.
         let advanced =
             self.epoch
                 .compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Acquire);
@@ -336,8 +334,9 @@ impl Pins {
 impl Slot {
     /// Whether the slot is pinned, and has not seen `epoch`.
     fn holds(&self, epoch: u64) -> bool {
-        // Relaxed: fences of the caller order it.
-        let pin = self.pin.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in `Claim::pin` and `Claim::unpin`; what was done under older
+        // pins happened before. Fences of the caller order it otherwise.
+        let pin = self.pin.load(Ordering::Acquire);
         pin & 3 != QUIET && pin >> SHIFT != epoch && !self.is_asleep()
     }
 

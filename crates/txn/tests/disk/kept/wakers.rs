@@ -63,9 +63,10 @@ fn wakers_may_use_the_store_when_they_are_dropped() {
         };
         let weak = Arc::downgrade(&store);
         let mut durable = put(&store, &table, 1);
-        // The second waker replaces the first one, which is dropped.
         assert!(!poll(&mut durable, &waker(&weak)));
-        assert!(!poll(&mut durable, &waker(&weak)));
+        // The second waker replaces the first one, which is dropped, unless the commit is on disk by
+        // now.
+        poll(&mut durable, &waker(&weak));
         drop(durable);
         put(&store, &table, 2).wait().unwrap();
     });

@@ -20,6 +20,8 @@ pub struct Delivery {
     pub out: PathBuf,
     /// Whether to print the results as JSON instead of the verdict.
     pub json: bool,
+    /// Whether to print the whole verdict, and not only what to use.
+    pub verbose: bool,
 }
 
 impl Delivery {
@@ -38,6 +40,11 @@ impl Delivery {
             interrupted,
         } = contest.survey(&Host::look(COMMIT), whole)?;
         self.deliver(page, data, &results)?;
+        if results.runs.iter().all(|run| run.samples.is_empty()) && !interrupted {
+            let why = results.machine.unavailable.join("; ");
+            eprintln!("error: nothing could be measured: {why}");
+            return Ok(Exit::Wrong);
+        }
         let wrong = results.runs.iter().any(|run| !run.correct);
         Ok(match (wrong, interrupted) {
             (true, _) => Exit::Wrong,
@@ -49,18 +56,26 @@ impl Delivery {
     fn deliver(&self, page: Target, data: Target, results: &Results) -> Result<(), String> {
         let mut json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
         json.push('\n');
+        let verdict = report::verdict(results);
+        // Said before anything is written, so that it is said even if nothing can be.
+        output::say(&match (self.json, self.verbose) {
+            (true, _) => json.clone(),
+            (false, true) => verdict.to_string(),
+            (false, false) => verdict.answer(),
+        })?;
         data.write(json.as_bytes())
             .and_then(|()| page.write(report::html(results).as_bytes()))
             .map_err(|error| output::unwritable(&self.out, &error))?;
         if self.json {
-            return output::say(&json);
+            return Ok(());
         }
+        let more = if self.verbose {
+            ""
+        } else {
+            "Why, and all else: --verbose, or the page. "
+        };
         let page = self.out.join("index.html");
-        output::say(&format!(
-            "{}\nThe page is {}\n",
-            report::verdict(results),
-            page.display()
-        ))
+        output::say(&format!("\n{more}The page is {}\n", page.display()))
     }
 
     /// Opens the page and the raw results, before anything is measured.

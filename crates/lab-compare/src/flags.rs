@@ -1,6 +1,6 @@
 //! The flags of a comparison that is a program of its own.
 //!
-//! There are only three, the same as those of `corelay compare`, so a small crate that splits
+//! There are only four, the same as those of `corelay compare`, so a small crate that splits
 //! arguments is enough.
 
 use super::Delivery;
@@ -24,6 +24,7 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, St
         quick: false,
         out: Delivery::OUT.into(),
         json: false,
+        verbose: false,
     };
     let mut parser = Parser::from_args(args);
     let said = |error: lexopt::Error| error.to_string();
@@ -31,6 +32,7 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, St
         match arg {
             Arg::Long("quick") => delivery.quick = true,
             Arg::Long("json") => delivery.json = true,
+            Arg::Long("verbose") => delivery.verbose = true,
             Arg::Long("out") => delivery.out = parser.value().map_err(said)?.into(),
             Arg::Short('h') | Arg::Long("help") => return Ok(Asked::Help),
             other => return Err(other.unexpected().to_string()),
@@ -50,6 +52,7 @@ Options:
       --out <DIR>  Folder for index.html and results.json; created if missing
                    [default: {}]
       --json       Print the results as JSON instead of the verdict
+      --verbose    Print the whole verdict, and not only what to use
   -h, --help       Print help
 
 {EXIT_CODES}
@@ -80,7 +83,7 @@ mod tests {
             let Ok(Asked::Compare(asked)) = read(&args) else {
                 panic!("{args:?}");
             };
-            assert!(asked.quick && asked.json && asked.out == Path::new("x"));
+            assert!(asked.quick && asked.json && !asked.verbose && asked.out == Path::new("x"));
         }
         assert!(matches!(read(&["--quick", "-h"]), Ok(Asked::Help)));
     }
@@ -106,6 +109,7 @@ mod tests {
             "--quick",
             "--out <DIR>",
             "--json",
+            "--verbose",
             "Exit codes:",
         ] {
             assert!(help.contains(word), "{help}");

@@ -56,11 +56,6 @@ pub(super) fn form(name: &str) -> Option<Form> {
     find(name).map(|m| m.form)
 }
 
-/// Whether the method is corelay's own delegation and not a rival.
-pub(super) fn is_ours(name: &str) -> bool {
-    find(name).is_some_and(|m| m.style.is_ours())
-}
-
 /// Returns a method's rank in lists: the order of [`METHODS`], then unknown methods by name.
 pub(super) fn rank(name: &str) -> (usize, &str) {
     (
@@ -142,6 +137,5 @@ mod tests {
             }
         }
         assert_eq!(form("rcl"), None);
-        assert!(is_ours("trust-post") && !is_ours("channel") && !is_ours("rcl"));
     }
 }

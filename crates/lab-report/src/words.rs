@@ -1,5 +1,6 @@
 //! Numbers and lists as words, and the small markup of sentences: `code` in backticks.
 
+use crate::method;
 use crate::plot::{grouped, trimmed};
 use corelay_lab_measure::schema::Mode;
 use maud::{Markup, html};
@@ -83,11 +84,13 @@ pub fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// Renders a sentence as HTML: escaped, with backticks turned into code.
+/// Renders a sentence as HTML: escaped, with backticks turned into code. The name of a method is
+/// explained where one points at it.
 pub fn prose(sentence: &str) -> Markup {
+    let what = |name| method::find(name).map(|method| method.what);
     html! {
         @for (i, part) in sentence.split('`').enumerate() {
-            @if i % 2 == 0 { (part) } @else { code { (part) } }
+            @if i % 2 == 0 { (part) } @else { code title=[what(part)] { (part) } }
         }
     }
 }

@@ -15,7 +15,7 @@ use super::data::{self, MODES, Subject};
 use super::latency::Group;
 use super::method::{Form, Styles};
 use super::verdict::{
-    Advice, Comparison, Finding, Level, Need, Section, Standing, Verdict, verdict,
+    Advice, Answer, Comparison, Finding, Level, Need, Section, Standing, Verdict, verdict,
 };
 use super::words::{self, prose};
 use corelay_lab_measure::schema::{Mode, Results};
@@ -29,14 +29,26 @@ pub(super) fn html(results: &Results) -> String {
     let groups = Group::all(results);
     let body = html! {
         (title(results, &verdict))
-        @for section in &verdict.sections { (verdict_section(section, verdict.sections.len() > 1)) }
-        @if !verdict.best.is_empty() {
-            section.wide {
-                h2 { "The best of delegation, and its best rival" }
-                @for grid in &verdict.best { (parts::table(grid)) }
+        @if !verdict.sections.is_empty() {
+            details {
+                summary { "Where delegation loses, where it wins, and why" }
+                @for section in &verdict.sections {
+                    (verdict_section(section, verdict.sections.len() > 1))
+                }
+                @if !verdict.best.is_empty() {
+                    section.wide {
+                        h2 { "The best of delegation, and its best rival" }
+                        @for grid in &verdict.best { (parts::table(grid)) }
+                    }
+                }
             }
         }
-        @for latency in &verdict.latency { (latency::verdict(latency)) }
+        @if !verdict.latency.is_empty() {
+            details {
+                summary { "Latency under load, in words" }
+                @for latency in &verdict.latency { (latency::verdict(latency)) }
+            }
+        }
         (list("Please note", &verdict.notes))
         (latency::glance(results, &groups, &styles))
         @for (number, subject) in subjects.iter().enumerate() {
@@ -71,7 +83,36 @@ fn title(results: &Results, verdict: &Verdict) -> Markup {
             p.brand { "corelay" }
             h1 { "Which way of sharing wins " (where_) "?" }
             p.sub { (name(results)) }
-            p.headline { (prose(&verdict.headline)) }
+            @for answer in &verdict.answers { (self::answer(answer)) }
+        }
+    }
+}
+
+/// Renders what to use: sentences, a table, and what its names mean.
+fn answer(answer: &Answer) -> Markup {
+    html! {
+        div.answer {
+            @for sentence in &answer.sentences { p.headline { (prose(sentence)) } }
+            @if let Some(table) = &answer.table {
+                h2 { (table.title) }
+                div.scroll {
+                    table {
+                        thead { tr { @for head in &table.head { th { (head) } } } }
+                        tbody {
+                            @for row in &table.rows {
+                                tr { @for cell in row { td { (cell) } } }
+                            }
+                        }
+                    }
+                }
+                p.fine { (prose(&answer.reading)) }
+                dl.names {
+                    @for (name, what) in &answer.legend {
+                        dt { code { (name) } }
+                        dd { (prose(what)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -152,7 +193,7 @@ fn advice(advice: &[Advice]) -> Markup {
     let needs = Need::met(advice);
     html! {
         @if !advice.is_empty() {
-            h2 { "What to use here" }
+            h2 { "The fastest methods, by need" }
             div.scroll {
                 table.advice {
                     thead {

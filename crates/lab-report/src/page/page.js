@@ -51,6 +51,10 @@ for (const plot of document.querySelectorAll('svg.plot')) {
   plot.addEventListener('pointerleave', leave);
 }
 
+addEventListener('beforeprint', () => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+});
+
 const save = document.getElementById('save');
 save.hidden = false;
 save.addEventListener('click', () => {

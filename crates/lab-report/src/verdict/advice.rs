@@ -47,10 +47,21 @@ impl Need {
         }
     }
 
-    /// Returns the methods that fulfil the need.
+    /// Returns the need in two words, for the head of a column.
+    pub(crate) fn short(self) -> &'static str {
+        match self {
+            Self::Instruction => "instruction",
+            Self::AnswerNow => "answer at once",
+            Self::AnswerLater => "answer later",
+            Self::NoAnswer => "no answer",
+        }
+    }
+
+    /// Returns the methods that fulfil the need. One that answers later costs its caller something
+    /// else, so it does not stand beside a single instruction.
     pub(crate) fn candidates(self) -> Vec<&'static str> {
         let forms: &[Form] = match self {
-            Self::Instruction => &[Form::Instruction, Form::Waits, Form::Later],
+            Self::Instruction => &[Form::Instruction, Form::Waits],
             Self::AnswerNow => &[Form::Waits],
             Self::AnswerLater => &[Form::Waits, Form::Later],
             Self::NoAnswer => &[Form::Waits, Form::Later, Form::OneWay],

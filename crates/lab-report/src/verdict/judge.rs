@@ -71,6 +71,15 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
+    /// Returns the mode with the most samples.
+    pub(crate) fn main_mode(&self) -> Option<Mode> {
+        let samples = |mode: &Mode| {
+            let of_mode = self.cells.iter().filter(|(cell, _)| cell.1 == *mode);
+            of_mode.map(|(_, samples)| samples.len()).sum::<usize>()
+        };
+        self.modes().into_iter().max_by_key(samples)
+    }
+
     /// Returns the number of cells with too few samples, and of all cells, of a mode.
     pub(crate) fn thin(&self, mode: Mode) -> (usize, usize) {
         let sizes = || {

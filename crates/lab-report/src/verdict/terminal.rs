@@ -1,18 +1,23 @@
 //! Prints the verdict on a terminal.
 
-use super::{Finding, Need, Section, Standing, Verdict};
+use super::{Answer, Finding, Need, Section, Standing, Verdict};
+use crate::table::grid::Grid;
 use crate::words::{self, wrap};
 use corelay_lab_measure::schema::Mode;
 use std::fmt;
 
-/// Columns of a line. It fits every terminal and still reads as prose.
+/// Columns of a line of the whole verdict. It fits every terminal and still reads as prose.
 const WIDTH: usize = 88;
+/// Columns of a line of the answer.
+const ANSWER_WIDTH: usize = 80;
+/// Columns of a method's name in the answer's legend.
+const LEGEND_WIDTH: usize = 14;
 /// Columns of a level's name: `beyond caches (1,048,576)`.
 const LEVEL_WIDTH: usize = 25;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", wrap(&self.headline, "", WIDTH))?;
+        f.write_str(&self.answer())?;
         for section in &self.sections {
             write!(f, "{section}")?;
         }
@@ -33,6 +38,32 @@ impl fmt::Display for Verdict {
         }
         list(f, "Please note", &self.notes)?;
         list(f, "Unavailable", &self.unavailable)
+    }
+}
+
+impl Verdict {
+    /// Returns the answer alone: at most three sentences and a table for each workload.
+    pub fn answer(&self) -> String {
+        let answers: Vec<String> = self.answers.iter().map(Answer::to_string).collect();
+        answers.join("\n")
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for sentence in &self.sentences {
+            writeln!(f, "{}", wrap(sentence, "", ANSWER_WIDTH))?;
+        }
+        if let Some(table) = &self.table {
+            writeln!(f, "\n{}", table.title)?;
+            write_words(f, table)?;
+            writeln!(f, "{}", wrap(&self.reading, "", ANSWER_WIDTH))?;
+        }
+        for (name, what) in &self.legend {
+            let first = format!("  {name:<LEGEND_WIDTH$} ");
+            writeln!(f, "{}", wrap(what, &first, ANSWER_WIDTH))?;
+        }
+        Ok(())
     }
 }
 
@@ -58,7 +89,7 @@ impl fmt::Display for Section {
             }
         }
         if !self.advice.is_empty() {
-            writeln!(f, "\nWhat to use here")?;
+            writeln!(f, "\nThe fastest methods, by need")?;
         }
         for advice in &self.advice {
             writeln!(f, "  {}", advice.level)?;
@@ -70,6 +101,20 @@ impl fmt::Display for Section {
         list(f, "Why", &self.why)?;
         list(f, "About this workload", &self.notes)
     }
+}
+
+/// Writes a table of words in columns.
+fn write_words(f: &mut fmt::Formatter<'_>, table: &Grid) -> fmt::Result {
+    let lines: Vec<&Vec<String>> = std::iter::once(&table.head).chain(&table.rows).collect();
+    let letters = |text: &str| text.chars().count();
+    let width = |column: usize| lines.iter().map(|line| letters(&line[column])).max();
+    let widths: Vec<usize> = (0..table.head.len()).filter_map(width).collect();
+    for line in lines {
+        let cells = line.iter().zip(&widths);
+        let cells = cells.map(|(cell, &width)| format!("{cell:<width$}"));
+        writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
 }
 
 /// Formats the findings of one level and comparison, mode by mode, with their intervals.

@@ -55,6 +55,10 @@ pub(crate) struct Args {
     /// Print the results as JSON instead of the verdict
     #[arg(long)]
     json: bool,
+
+    /// Print the whole verdict: where delegation loses and wins, why, and latencies
+    #[arg(long, conflicts_with = "json")]
+    verbose: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -62,6 +66,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         quick: args.quick,
         out: args.out,
         json: args.json,
+        verbose: args.verbose,
     };
     let vars = args.vars.map(|List(vars)| vars);
     if args.workload == fetch_add::NAME {

@@ -9,6 +9,7 @@ mod figure;
 mod lab;
 mod list;
 mod machine;
+mod methods;
 mod model;
 mod plot;
 mod reach;
@@ -38,6 +39,7 @@ enum Command {
     Figure(figure::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Methods(methods::Args),
     Model(model::Args),
     Plot(plot::Args),
     Reach(reach::Args),
@@ -61,6 +63,7 @@ fn dispatch(command: Command) -> Result<Exit, String> {
         Command::Figure(args) => figure::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
+        Command::Methods(args) => methods::run(&args),
         Command::Model(args) => model::run(args),
         Command::Plot(args) => plot::run(&args),
         Command::Reach(args) => reach::run(args),
@@ -69,7 +72,7 @@ fn dispatch(command: Command) -> Result<Exit, String> {
 }
 
 /// Prints what clap returned in place of arguments: the help to standard output as it is, an
-/// error to standard error, cut to its first sentence. Returns the exit code.
+/// error to standard error, cut to its first sentence and a suggestion. Returns the exit code.
 pub(crate) fn print_help_or_error(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         // A closed pipe is no error.
@@ -77,12 +80,19 @@ pub(crate) fn print_help_or_error(error: &clap::Error) -> Exit {
         return Exit::Fine;
     }
     let text = error.render().to_string();
-    let paragraph = text.split("\n\n").next().unwrap_or_default();
-    let sentence: Vec<&str> = paragraph.split_whitespace().collect();
+    let mut paragraphs = text.split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    // What clap suggests for a mistyped word.
+    let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = match tip {
+        Some(tip) => format!("{}: {}", words(first), words(tip)),
+        None => words(first),
+    };
     match error.kind() {
         // `corelay` without arguments gets the whole help.
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{text}"),
-        _ => eprintln!("{}", sentence.join(" ")),
+        _ => eprintln!("{sentence}"),
     }
     Exit::BadInput
 }

@@ -136,8 +136,7 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
 #[ignore = "it takes as long as it says, and its figures need the shipped build"]
 fn compare_takes_size_updates_shards_and_keys() {
     let folder = tempfile::tempdir().unwrap();
-    let flags =
-        "compare --quick --workload lazy-list --size 16 --updates 0 --shards 2,3 --dist zipf:0.5";
+    let flags = "compare --quick --workload lazy-list --size 16 --updates 0 --shards 2,3 --dist zipf:0.5 --verbose";
     let mut args: Vec<&str> = flags.split(' ').collect();
     args.extend(["--out", folder.path().to_str().unwrap()]);
     let verdict = fine(&corelay(&args));

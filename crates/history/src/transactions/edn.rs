@@ -161,8 +161,8 @@ impl<K: DeserializeOwned> History<K> {
         let mut parser = Parser { text, at: 0 };
         while let Some(event) = parser.next()? {
             match event {
-                Value::Array(all) => events.extend(all.into_iter().map(|event| (1, event))),
-                event => events.push((parser.line(), event)),
+                Value::Array(all) => events.extend(all.into_iter().map(|event| (0, event))),
+                event => events.push((parser.at, event)),
             }
         }
         let is_list = events.iter().any(|(_, event)| {
@@ -172,8 +172,12 @@ impl<K: DeserializeOwned> History<K> {
                 .any(|it| it[0] == ":append" || it[2].is_array())
         });
         let mut threads: BTreeMap<String, Vec<Transaction<K>>> = BTreeMap::new();
-        for (at, (line, event)) in events.iter().enumerate() {
-            let wrong = |what: String| EdnError { line: *line, what };
+        for (at, (end, event)) in events.iter().enumerate() {
+            // Counted only for an error: a file may have many lines.
+            let wrong = |what: String| EdnError {
+                line: line(text, *end),
+                what,
+            };
             let operations = event["value"].as_array().ok_or_else(|| {
                 wrong(format!(
                     "the event {event} has no vector of operations as its :value"
@@ -258,6 +262,11 @@ impl std::error::Error for EdnError {}
 /// The deepest nesting that is read.
 const DEPTH: usize = 16;
 
+/// The number of the line in which a place lies, from 1.
+fn line(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
 /// Reads the part of EDN that histories use, as the values of JSON. A keyword is a string that
 /// begins with a colon; as the key of a map it loses that.
 struct Parser<'a> {
@@ -276,13 +285,9 @@ impl Parser<'_> {
         }
     }
 
-    fn line(&self) -> usize {
-        self.text[..self.at].matches('\n').count() + 1
-    }
-
     fn wrong(&self, what: impl Into<String>) -> EdnError {
         EdnError {
-            line: self.line(),
+            line: line(self.text, self.at),
             what: what.into(),
         }
     }

@@ -51,13 +51,18 @@ fn why<K: Debug>(
             write(index, after, key()),
             write(index, node, key())
         ),
+        Dependency::WwRealTime => format!(
+            "T{from}'s `{}` was there before somebody began that knew T{to}'s `{}`.",
+            write(index, node, key()),
+            write(index, after, key())
+        ),
         Dependency::Rw => format!(
             "T{from} did `{}`, which is before T{to}'s `{}`.",
             read(index, versions, node, edge.version),
             write(index, after, key())
         ),
         Dependency::RwRealTime => format!(
-            "T{from} did `{}`, which was there before T{to} began, that did `{}`.",
+            "T{from} did `{}`, which was there before somebody began that knew T{to}'s `{}`.",
             read(index, versions, node, edge.version),
             write(index, after, key())
         ),

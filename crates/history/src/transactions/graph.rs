@@ -13,8 +13,11 @@ pub enum Dependency {
     Wr,
     /// It read a version right before the other's: an anti-dependency.
     Rw,
-    /// An anti-dependency by real time: it read a version that had been written or read before the
-    /// other, which wrote one too, began.
+    /// It wrote a version that had been written or read before somebody began that wrote or read the
+    /// other's.
+    WwRealTime,
+    /// An anti-dependency by real time: it read a version that had been written or read before somebody
+    /// began that wrote or read the other's.
     RwRealTime,
     /// It ended before the other began.
     RealTime,
@@ -30,7 +33,7 @@ impl Dependency {
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Ww => "ww",
+            Self::Ww | Self::WwRealTime => "ww",
             Self::Wr => "wr",
             Self::Rw | Self::RwRealTime => "rw",
             Self::RealTime => "real time",
@@ -97,14 +100,14 @@ impl Graph {
             for (before, after) in in_time(committed.collect()) {
                 links.add(before, after, Dependency::RealTime, 0);
             }
-            // A version of a register is there from the begin of its writer, and known when that or a
-            // reader has ended.
+            // A version of a register is known when its writer or a reader has ended. It is the newest
+            // at some time after the last of them has begun, so it comes after all that were known then.
             let registers = (index.keys.len()..versions.all.len()).filter_map(|version| {
                 let it = &versions.all[version];
-                let ended = |node: u32| index.nodes[node as usize].call.ended();
-                let known = readers(version as u32).into_iter().chain([it.writer]);
-                let known = known.filter_map(ended).min();
-                let begun = index.nodes[it.writer as usize].call.invoked();
+                let call = |node: u32| index.nodes[node as usize].call;
+                let users = readers(version as u32).into_iter().chain([it.writer]);
+                let known = users.clone().filter_map(|node| call(node).ended()).min();
+                let begun = users.map(|node| call(node).invoked()).max()?;
                 let is_list = index.keys[it.key as usize].1;
                 (!is_list).then_some((it.key, begun, known, version as u32))
             });
@@ -112,7 +115,12 @@ impl Graph {
             order.sort_unstable();
             for following in order.chunk_by(|a, b| a.0 == b.0) {
                 let version = following[0].0;
-                let writers: Vec<u32> = following.iter().map(|(_, later)| writer(*later)).collect();
+                // One that is used late may be known before its last user begins.
+                let later = following.iter().filter(|(_, later)| *later != version);
+                let writers: Vec<u32> = later.map(|(_, later)| writer(*later)).collect();
+                for &later in &writers {
+                    links.add(writer(version), later, Dependency::WwRealTime, version);
+                }
                 links.add_all(&readers(version), &writers, Dependency::RwRealTime, version);
             }
         }
@@ -225,7 +233,8 @@ impl Links {
 
 /// Pairs of things of one group, the first of which ended before the second began. Left out are those
 /// that follow from others: if `a` ended before `b` began, and `b` before `c`, then `a` and `c` (as
-/// Elle does). Each thing is its group, its begin, its end if it has one, and its number.
+/// Elle does). Each thing is its group, its begin, its end if it has one, and its number. It may end
+/// before it begins, and then precedes itself.
 fn in_time(mut things: Vec<(u32, u64, Option<u64>, u32)>) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     things.sort_unstable_by_key(|thing| thing.0);
@@ -239,12 +248,22 @@ fn in_time(mut things: Vec<(u32, u64, Option<u64>, u32)>) -> Vec<(u32, u32)> {
         moments.sort_unstable();
         // Those that have ended, but for those that ended before another of them began.
         let mut ended: Vec<(u64, u32)> = Vec::new();
-        for (at, is_end, &(_, began, _, number)) in moments {
-            if is_end {
-                ended.retain(|(end, _)| *end >= began);
-                ended.push((at, number));
+        for (at, is_end, &(_, began, end, number)) in moments {
+            // What ended before this one began follows from what this one precedes, as soon as both
+            // of its moments are there.
+            let is_over = if is_end {
+                began <= at
             } else {
+                end.is_some_and(|end| end < at)
+            };
+            if !is_end {
                 pairs.extend(ended.iter().map(|(_, before)| (*before, number)));
+            }
+            if is_over {
+                ended.retain(|(end, other)| *end >= began || *other == number);
+            }
+            if is_end {
+                ended.push((at, number));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Isolation levels, and the anomalies that each forbids.
 
-use super::graph::Dependency::{self, RealTime, Rw, RwRealTime, Wr, Ww};
+use super::graph::Dependency::{self, RealTime, Rw, RwRealTime, Wr, Ww, WwRealTime};
 use std::fmt;
 
 /// An isolation level: what a history of a store that keeps it must be free of.
@@ -142,12 +142,15 @@ impl Kind {
         let next = edges.iter().cycle().skip(1);
         let mut pairs = edges.iter().zip(next);
         let adjacent = pairs.any(|(a, b)| a.is_anti() && b.is_anti());
-        match (anti, has(RealTime) || has(RwRealTime)) {
+        let is_timed = has(RealTime) || has(RwRealTime) || has(WwRealTime);
+        match (anti, is_timed) {
             (0, false) if has(Wr) => Self::G1c,
             (0, false) => Self::G0,
             (1, false) => Self::GSingle,
             (_, false) if adjacent => Self::G2Item,
             (_, false) => Self::GNonadjacent,
+            // Somebody has read what was replaced.
+            (0, true) if has(WwRealTime) => Self::GSingleRealtime,
             (0, true) if has(Wr) => Self::G1cRealtime,
             (0, true) => Self::G0Realtime,
             (1, true) => Self::GSingleRealtime,
@@ -199,7 +202,7 @@ const fn search(edges: &'static [Dependency], spaced: bool, finds: Kind) -> Sear
     }
 }
 
-const ANY: &[Dependency] = &[Ww, Wr, Rw, RwRealTime, RealTime];
+const ANY: &[Dependency] = &[Ww, Wr, Rw, WwRealTime, RwRealTime, RealTime];
 
 /// In this order, since a search also finds what those before it do.
 const SEARCHES: [Search; 8] = [

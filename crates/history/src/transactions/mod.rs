@@ -39,7 +39,8 @@
 //!   that was written. That is an assumption: a store that lets a transaction write *behind* what it
 //!   has read should say its order. (Elle makes it by the option `:wfr-keys?`.)
 //! * The initial version, absent, comes before all others. At the levels that know real time, a
-//!   version that somebody has written or read comes before those of transactions that begin later.
+//!   version that somebody has written or read comes before those that are written or read by
+//!   transactions that begin later.
 //!
 //! Blind writes of registers whose order nobody says are in no order, and anomalies that need it are
 //! missed.
@@ -72,7 +73,9 @@
 //!
 //! Departures from Elle: a transaction that misses its own write breaks every level, since Adya's
 //! histories do not allow it (Elle: from snapshot isolation on). Orders of a thread's transactions
-//! are part of real time, and no level of their own.
+//! are part of real time, and no level of their own. A list that a transaction reads after an append of its
+//! own shows no order at read committed, since the append may not have its place yet; and lists in two
+//! orders show no cycles of writes.
 //!
 //! # Cost
 //! Time in proportion to the history and the lists in it, but for `threads · transactions` edges of
@@ -168,7 +171,7 @@ pub fn check<K: Clone + Eq + Hash + Debug>(
     }
     found.into_anomalies().map(|()| Checked {
         committed: index.committed().count(),
-        ww: graph.count(Dependency::Ww),
+        ww: graph.count(Dependency::Ww) + graph.count(Dependency::WwRealTime),
         wr: graph.count(Dependency::Wr),
         rw: graph.count(Dependency::Rw) + graph.count(Dependency::RwRealTime),
         real_time: graph.count(Dependency::RealTime),

@@ -25,7 +25,7 @@ text{font:14px system-ui,sans-serif;fill:#222}
 /// The colour of a dependency, and its dashes.
 fn stroke(dependency: Dependency) -> (&'static str, &'static str) {
     match dependency {
-        Dependency::Ww => ("#8a5a00", "none"),
+        Dependency::Ww | Dependency::WwRealTime => ("#8a5a00", "none"),
         Dependency::Wr => ("#1769aa", "none"),
         Dependency::Rw | Dependency::RwRealTime => ("#b3261e", "7 4"),
         Dependency::RealTime => ("#5f6368", "2 4"),

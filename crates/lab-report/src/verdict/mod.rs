@@ -30,7 +30,7 @@ pub use level::{Kind, Level};
 
 pub(super) use judge::{Judge, MIN_SAMPLES};
 
-use super::data::Subject;
+use super::data::{self, Subject};
 use super::latency::Group;
 use super::table::{grid::Grid, structure};
 use super::words;
@@ -116,7 +116,7 @@ pub fn verdict(results: &Results) -> Verdict {
     } else {
         Group::all(results)
     };
-    let answers = match lone_sentence(results, &sections, &groups) {
+    let mut answers = match lone_sentence(results, &sections, &groups) {
         Some(sentence) => vec![Answer::of_sentence(sentence)],
         None => {
             let answers = sections.iter().map(|section| &section.answer);
@@ -124,6 +124,11 @@ pub fn verdict(results: &Results) -> Verdict {
             said.cloned().collect()
         }
     };
+    if let (Some(own), [answer]) = (data::own(results), answers.as_mut_slice())
+        && let Some(first) = answer.sentences.first_mut()
+    {
+        *first = format!("{own}: {first}");
+    }
     Verdict {
         answers,
         sections,

@@ -380,6 +380,29 @@ fn g_single_realtime_stale_read() {
 }
 
 /// The versions of a register that nobody read before writing it have an order in real time.
+/// Two writes that nobody has read before he wrote, at the same time. The second one's value is read
+/// after the first has ended, so the first was replaced by it.
+#[test]
+fn version_that_is_read_late_follows_what_was_there() {
+    let history = timed([
+        (0..=5, vec![Write("x", 1), Write("y", 1)]),
+        (0..=6, vec![Read("x", None), Write("y", 2)]),
+        (7..=8, vec![Read("y", Some(2))]),
+    ]);
+    found_from(
+        &history,
+        Level::StrongSnapshotIsolation,
+        Kind::GSingleRealtime,
+    );
+    let text = check(&history, Level::StrictSerializable)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("was there before somebody began that knew"),
+        "{text}"
+    );
+}
+
 #[test]
 fn stale_read_of_blind_writes() {
     let mut history = timed([

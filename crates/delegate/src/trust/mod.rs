@@ -474,6 +474,19 @@ impl<T> Trust<T> {
         roster.name(self.header().addr(), type_name::<T>(), name);
     }
 
+    /// Whether two handles are of the same value, as `Arc::ptr_eq`. Works anywhere, and asks no trustee.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trust, Trustees};
+    /// # let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let (hits, misses) = (trustees.entrust(0u64), trustees.entrust(0u64));
+    /// assert!(Trust::ptr_eq(&hits, &hits.clone()));
+    /// assert!(!Trust::ptr_eq(&hits, &misses));
+    /// ```
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        std::ptr::eq(this.header(), other.header())
+    }
+
     /// Whether a closure has panicked on the value and nobody has cleared that.
     pub fn is_poisoned(&self) -> bool {
         // SAFETY: the object lives as long as this handle.

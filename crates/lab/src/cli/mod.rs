@@ -19,10 +19,6 @@ use clap::{Parser, Subcommand};
 use corelay_lab_report::exit::{self, EXIT_CODES, Exit};
 use std::process::ExitCode;
 
-/// The note below lists of commands that explains the ids in their descriptions.
-const ABOUT_IDS: &str = "An id in brackets, such as (C2), is an entry of docs/sources.md: the statement of a paper that \
-     the command measures.";
-
 /// Measure which way of sharing data between cores wins on this machine, and say why.
 #[derive(Debug, Parser)]
 #[command(name = "corelay", version, after_help = EXIT_CODES, max_term_width = 100)]

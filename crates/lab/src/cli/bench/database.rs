@@ -12,7 +12,7 @@ use corelay_lab_report::exit::Exit;
 /// The only method without transactions.
 const DASHMAP: &str = "dashmap";
 
-/// Transactions of requests to the rows of one table (O7)
+/// Transactions of requests to the rows of one table
 ///
 /// A row has ten fields of 100 bytes, and a request touches one of them. An update adds 1 to a number,
 /// so that the sum of all is checked at the end. The rows of a transaction differ; a row that is drawn
@@ -54,7 +54,7 @@ pub(super) struct Ycsb {
     common: Common,
 }
 
-/// The five transactions of TPC-C, its consistency conditions checked at the end (O7)
+/// The five transactions of TPC-C, its consistency conditions checked at the end
 ///
 /// Rows, keys and inputs are those of TPC-C, revision 5.11; terminals neither type nor think, and
 /// deliveries are not queued. All twelve consistency conditions are checked after the last sample.

@@ -57,7 +57,7 @@ struct Timed {
     secs: f64,
 }
 
-/// Rings of 5 fibres: each wakes the next, then waits to be woken (C2)
+/// Rings of 5 fibres: each wakes the next, then waits to be woken
 #[derive(Debug, clap::Args)]
 pub(super) struct Cycle {
     /// Rings: `hi` is 100 for each processor, `lo` is 1 for each
@@ -71,7 +71,7 @@ pub(super) struct Cycle {
     common: Common,
 }
 
-/// All fibres yield in a loop (C3)
+/// All fibres yield in a loop
 #[derive(Debug, clap::Args)]
 pub(super) struct Yield {
     /// Fibres: `hi` is 100 for each processor, `lo` is 1 for each
@@ -85,7 +85,7 @@ pub(super) struct Yield {
     common: Common,
 }
 
-/// Each fibre releases, then acquires, a counting semaphore chosen at random (C4)
+/// Each fibre releases, then acquires, a counting semaphore chosen at random
 #[derive(Debug, clap::Args)]
 pub(super) struct Churn {
     /// Fibres: `hi` is 100 for each processor, `lo` is 2 for each
@@ -103,7 +103,7 @@ pub(super) struct Churn {
     common: Common,
 }
 
-/// Each fibre touches its array, then wakes the fibre that waits at a random spot and waits there itself (C5)
+/// Each fibre touches its array, then wakes the fibre that waits at a random spot and waits there itself
 #[derive(Debug, clap::Args)]
 pub(super) struct Locality {
     /// Fibres: `hi` is 100 for each processor
@@ -135,7 +135,7 @@ pub(super) struct Locality {
     common: Common,
 }
 
-/// A leader spins until all other fibres have seen it, then another fibre leads (C6)
+/// A leader spins until all other fibres have seen it, then another fibre leads
 ///
 /// If a leader makes no progress for 5 seconds, the run did not complete, and the exit code is 1.
 #[derive(Debug, clap::Args)]

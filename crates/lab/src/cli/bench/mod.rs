@@ -30,8 +30,7 @@ use std::ffi::OsString;
     arg_required_else_help = false,
     subcommand_value_name = "WORKLOAD",
     subcommand_help_heading = "Workloads",
-    disable_help_subcommand = true,
-    after_help = super::ABOUT_IDS
+    disable_help_subcommand = true
 )]
 pub(crate) struct Args {
     /// List the workloads and their methods, and measure nothing
@@ -84,22 +83,22 @@ workloads! {
     /// contenders are sampled in turn, one sample of each, until all samples are taken. So all of
     /// them meet the same modes of the machine.
     FetchAdd(throughput::Args<FetchAdd>) => throughput::run, throughput::listed::<FetchAdd>();
-    /// Throughput of a sorted linked list: look up, insert and remove keys (F2, F4)
+    /// Throughput of a sorted linked list: look up, insert and remove keys
     List(structure::Args<SortedList<u64>>) => structure::run, structure::listed::<SortedList<u64>>();
-    /// Throughput of a sorted linked list with few updates, where a trustee loses (F5)
+    /// Throughput of a sorted linked list with few updates, where a trustee loses
     ///
     /// Its look-ups are long, and structures with many locks do them side by side.
     #[command(mut_arg("updates", |arg| arg.default_value(FEW_UPDATES)))]
     LazyList(structure::Args<SortedList<u64>>) => structure::run_if_read, structure::listed::<SortedList<u64>>();
-    /// Throughput of a FIFO queue: insert at the back, remove at the front (F2, F4)
+    /// Throughput of a FIFO queue: insert at the back, remove at the front
     Queue(structure::Args<VecDeque<u64>>) => structure::run, structure::listed::<VecDeque<u64>>();
-    /// Throughput of a stack: insert and remove at the top (F2, F4)
+    /// Throughput of a stack: insert and remove at the top
     Stack(structure::Args<Vec<u64>>) => structure::run, structure::listed::<Vec<u64>>();
-    /// Throughput of a hash table with chains: look up, insert and remove keys (F2, F4)
+    /// Throughput of a hash table with chains: look up, insert and remove keys
     Hash(structure::Args<ChainedMap<u64, u64>>) => structure::run, structure::listed::<ChainedMap<u64, u64>>();
-    /// Throughput of a skip list: look up, insert and remove keys (F2, F4)
+    /// Throughput of a skip list: look up, insert and remove keys
     SkipList(structure::Args<SkipList<u64, u64>>) => structure::run, structure::listed::<SkipList<u64, u64>>();
-    /// Throughput of an unbalanced search tree: look up, insert and remove keys (F2, F4)
+    /// Throughput of an unbalanced search tree: look up, insert and remove keys
     Tree(structure::Args<SearchTree<u64, u64>>) => structure::run, structure::listed::<SearchTree<u64, u64>>();
     /// Throughput of a priority queue: insert random numbers, remove the largest
     Heap(structure::Args<BinaryHeap<u64>>) => structure::run, structure::listed::<BinaryHeap<u64>>();

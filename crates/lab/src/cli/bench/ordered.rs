@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
 #[derive(Clone, Debug)]
 struct Scales(Vec<Scale>);
 
-/// Draw time stamps in a loop, from shared counters and from each core's own clock (O11)
+/// Draw time stamps in a loop, from shared counters and from each core's own clock
 #[derive(Debug, clap::Args)]
 pub(super) struct Timestamp {
     /// Methods to compare, or `all`
@@ -103,7 +103,7 @@ pub(super) struct Timestamp {
     common: Common,
 }
 
-/// Look up, insert and remove keys of one sorted linked list (O5)
+/// Look up, insert and remove keys of one sorted linked list
 #[derive(Debug, clap::Args)]
 pub(super) struct RluList {
     /// Methods to compare, or `all`
@@ -123,7 +123,7 @@ pub(super) struct RluList {
     common: Common,
 }
 
-/// Look up, insert and remove keys of a hash table of sorted linked lists (O5)
+/// Look up, insert and remove keys of a hash table of sorted linked lists
 #[derive(Debug, clap::Args)]
 pub(super) struct RluHash {
     /// Methods to compare, or `all`
@@ -148,7 +148,7 @@ pub(super) struct RluHash {
     common: Common,
 }
 
-/// Transactions that move 1 from one random variable to another (O6)
+/// Transactions that move 1 from one random variable to another
 #[derive(Debug, clap::Args)]
 pub(super) struct StmTransfer {
     /// Methods to compare, or `all`
@@ -164,7 +164,7 @@ pub(super) struct StmTransfer {
     common: Common,
 }
 
-/// Transactions that add up random variables (O6)
+/// Transactions that add up random variables
 #[derive(Debug, clap::Args)]
 pub(super) struct StmRead {
     /// Methods to compare, or `all`
@@ -190,7 +190,7 @@ pub(super) struct StmRead {
     common: Common,
 }
 
-/// Map and unmap random pages in a reverse map, and read the whole map now and then (O8)
+/// Map and unmap random pages in a reverse map, and read the whole map now and then
 #[derive(Debug, clap::Args)]
 pub(super) struct OplogRmap {
     /// Methods to compare, or `all`

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The most pixels of a side. A larger number is a typing error.
 const MAX_SIDE: u64 = 65_536;
 
-/// Time to picture: trace a scene, tile by tile, from a shared queue (F7)
+/// Time to picture: trace a scene, tile by tile, from a shared queue
 ///
 /// Each thread takes a tile from a shared queue, traces its rays, and adds its counts to shared
 /// statistics. A sample lasts until the picture is done. A thread alone traces the picture

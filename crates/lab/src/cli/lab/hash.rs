@@ -19,7 +19,7 @@ const MAX_LIMIT: u64 = 3_600;
 /// The default of `--limit`: seconds for the check, and again for the measurement.
 const DEFAULT_LIMIT: u64 = 60;
 
-/// Step 5: make a hash table scale: an exercise, checked and marked (L8)
+/// Step 5: make a hash table scale: an exercise, checked and marked
 ///
 /// Without --init and --check: asks for a guess, then checks and measures the start (one big lock)
 /// and a reference answer (many small locks).

@@ -72,7 +72,6 @@ const EXTRA: [(&str, &str); 3] = [
 /// Each step asks for a guess, runs, shows the figure beside the guess, and says what to look at.
 /// Without a step, the command lists the steps.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::ABOUT_IDS)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,

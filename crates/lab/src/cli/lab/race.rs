@@ -29,7 +29,7 @@ const UPDATES: u64 = 400_000;
 /// stops it between its load and its store, so it has to run for several time slices of 3 to 10 ms.
 const UPDATES_ON_ONE_CPU: u64 = 5_000_000;
 
-/// Step 1: lose updates without a lock, and see what being right costs (L9)
+/// Step 1: lose updates without a lock, and see what being right costs
 ///
 /// Threads start at the same moment and add one to the same number: by a separate load and store,
 /// under a mutex, under a spin lock, by compare-and-swap, by an atomic instruction, and delegated to

@@ -26,7 +26,7 @@ const fn usual_keys(size: Size) -> u64 {
     }
 }
 
-/// Step 4: draw which thread inserts which part of the keys when, and waits for which other (L4)
+/// Step 4: draw which thread inserts which part of the keys when, and waits for which other
 ///
 /// Runs the ladder's rung `padded` twice: with as many parts as threads, and with more. Writes a
 /// picture of each run (timeline-1.svg, timeline-2.svg) and its events for the Perfetto UI

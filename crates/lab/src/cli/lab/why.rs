@@ -13,7 +13,7 @@ use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::Duration;
 
-/// Step 3: split the time of the ladder's threads: lock wait, allocation and faults, stragglers, shared lines (L7)
+/// Step 3: split the time of the ladder's threads: lock wait, allocation and faults, stragglers, shared lines
 ///
 /// Runs each rung with one thread and with several. Times the waits for locks and the making of
 /// nodes, and counts page faults and context switches. Figures that this machine does not count are

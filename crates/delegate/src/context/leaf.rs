@@ -38,6 +38,11 @@ impl Leaf<'static> {
         Self::enter(const { &CodeName::fixed(&"the destructor of what a request has left") })
     }
 
+    /// Enters the wakers of tasks that a trustee lets into a window.
+    pub(crate) fn enter_wakers() -> Self {
+        Self::enter(const { &CodeName::fixed(&"a waker on a trustee's thread") })
+    }
+
     /// Enters the destructor of a delegated value.
     pub(crate) fn enter_destructor() -> Self {
         Self::enter(const { &CodeName::fixed(&"the destructor of a delegated value") })

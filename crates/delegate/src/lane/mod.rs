@@ -206,6 +206,7 @@ impl Lane {
     fn let_tasks_in(&self) {
         let channel = &self.channel;
         let let_in = channel.waiters.let_in(channel.queued());
+        let _leaf = Leaf::enter_wakers();
         let_in.into_iter().for_each(wake);
     }
 

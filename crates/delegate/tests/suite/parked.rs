@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 /// A log on a trustee with a window of `window`, and a function that fills that.
@@ -265,6 +265,49 @@ fn delegated_closure_that_polls_leaves_the_task_to_others() {
     assert!(text.contains("Trust::apply_async"), "{text}");
 }
 
+/// Makes a request of its own, tries to wait, and panics.
+struct Unruly {
+    log: Trust<Vec<u64>>,
+    woken: Counting,
+}
+
+impl Wake for Unruly {
+    fn wake(self: Arc<Self>) {
+        self.log.post(|log| log.push(50));
+        let text = panic_of(|| self.log.apply(|log| log.len()));
+        assert!(
+            text.contains("inside a waker on a trustee's thread"),
+            "{text}"
+        );
+        self.woken.count();
+        panic!("a waker that panics");
+    }
+}
+
+#[test]
+fn wakers_may_ask_but_not_wait_and_may_panic() {
+    let _watch = watchdog();
+    let (_trustees, log) = log(2);
+    let held = hold_up(&log);
+    fill(&log);
+    let unruly = Arc::new(Unruly {
+        log: log.clone(),
+        woken: Counting::default(),
+    });
+    let waker = Waker::from(Arc::clone(&unruly));
+    let mut parked: Vec<_> = (0..2).map(|number| push(&log, number)).collect();
+    for future in &mut parked {
+        assert!(poll_with(future, &waker).is_pending());
+    }
+    drop(held);
+    until(|| unruly.woken.woken() == 2);
+    parked.into_iter().map(block_on).for_each(Result::unwrap);
+    until(|| log.apply(|log| log.len()) == 4);
+    let mut seen = log.apply(std::mem::take);
+    seen.sort_unstable();
+    assert_eq!(seen, [0, 1, 50, 50]);
+}
+
 #[test]
 fn values_are_entrusted_without_blocking() {
     let _watch = watchdog();
@@ -296,7 +339,7 @@ struct Task {
     future: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
 }
 
-impl std::task::Wake for Task {
+impl Wake for Task {
     fn wake(self: Arc<Self>) {
         let pool = Arc::clone(&self.pool);
         pool.ready.lock().unwrap().push(self);

@@ -55,9 +55,15 @@ impl Counting {
     }
 }
 
+impl Counting {
+    pub(crate) fn count(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
 impl Wake for Counting {
     fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.count();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Requests to several shards at once, and one wait for all of them. The requests borrow from the
 //! caller's frame.
 //!
-//! All but one are sent as `apply_async`, and the last one as `apply`, which waits. A member of a flat
-//! team runs its own shard's work by an `apply` of its own, at once: [`Own`] says when.
+//! All but one are sent as `try_apply_async`, and the last one as `apply`, which waits; so is one for
+//! which the window has no room. A member of a flat team runs its own shard's work by an `apply` of
+//! its own, at once: [`Own`] says when.
 //!
 //! **Nobody uses the frame after it.** A request has the addresses of its [`Job`] in a [`Sent`],
 //! which is dropped when the request has run, or is dropped unrun because its shard is poisoned or
@@ -18,6 +19,7 @@
 //! shard's holder waits for that closure: then a barrier has the request itself refused.
 
 use super::panics::{Payload, caught, discard, keep_first};
+use corelay_delegate::TryApplyAsyncError::{Closed, Full, Nested};
 use corelay_delegate::{ApplyFuture, AsyncError, Poisoned, Trust, TryApplyError, barrier};
 use corelay_sync::wait::{self, Call, NoSwitch, Token};
 use std::cell::Cell;
@@ -95,7 +97,8 @@ impl<S> Drop for Sent<S> {
 /// The wait for the jobs that have been sent. It does not end before they are done.
 struct Wait<'a, S, W, F> {
     jobs: &'a [(&'a Trust<S>, Job<'a, W, F>)],
-    /// The futures of the jobs that have been sent, but for those lost to a panic.
+    /// The futures of the jobs that have been sent, but for calls that waited and those lost to a
+    /// panic.
     futures: Vec<Option<ApplyFuture<()>>>,
     /// The number of jobs that have been sent, or perhaps sent.
     sent: usize,
@@ -110,8 +113,16 @@ impl<S: 'static, W, F: Fn(&mut S, W)> Wait<'_, S, W, F> {
             // Counted before: the call may panic after the request has been accepted.
             self.sent += 1;
             let sent = Sent::new(job);
-            let future = self.try_call(|| shard.apply_async(move |shard: &mut S| sent.run(shard)));
-            self.futures.push(future);
+            let run = move |shard: &mut S| sent.run(shard);
+            let future = self.try_call(|| match shard.try_apply_async(run) {
+                Ok(future) => Some(future),
+                // The call makes room and waits, or panics with the reason.
+                Err(Full(run) | Nested(run) | Closed(run)) => {
+                    shard.apply(run);
+                    None
+                }
+            });
+            self.futures.push(future.flatten());
         }
     }
 

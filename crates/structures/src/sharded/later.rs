@@ -79,7 +79,10 @@ impl<R> Arrivals<R> {
 /// [`ShardedMap`](super::ShardedMap) that are named so.
 ///
 /// The requests have been made already: they run whether or not the future is polled, and also if
-/// it is dropped. Any executor will do, and any thread.
+/// it is dropped. The exception is a request for which a window had no room: the future makes it
+/// when it is polled and has been let in, as
+/// [`Trust::apply_async`](corelay_delegate::Trust::apply_async) says. Any executor will do, and any
+/// thread.
 ///
 /// # Panics
 /// When it is polled again after it has given its result.

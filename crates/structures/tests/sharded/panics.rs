@@ -520,10 +520,17 @@ fn a_trustee_that_has_been_shut_down_refuses() {
         panic_of(|| map.get(&1)),
         panic_of(|| map.get_many(&[1, 2, 3, 4, 5, 6, 7])),
         panic_of(|| map.len()),
-        panic_of(|| drop(map.get_async(1))),
     ];
     assert!(
         refused.iter().all(|text| text.contains("shut down")),
         "{refused:?}"
     );
+    assert!(matches!(
+        block_on(map.get_async(1)),
+        Err(AsyncError::Closed)
+    ));
+    assert!(matches!(
+        block_on(map.get_many_async([1, 2, 3])),
+        Err(AsyncError::Closed)
+    ));
 }

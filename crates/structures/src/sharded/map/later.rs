@@ -16,7 +16,8 @@ use std::task::{Context, Poll};
 /// The result of a call of [`ShardedMap`] that is named `…_async`, to be awaited.
 ///
 /// The request has been made already: it runs whether or not the future is polled, and also if it
-/// is dropped. Any executor will do, and any thread. A panic of user code comes as
+/// is dropped. If the window had no room, the future makes it when it is polled and has been let in,
+/// as [`Trust::apply_async`](corelay_delegate::Trust::apply_async) says. Any executor will do, and any thread. A panic of user code comes as
 /// [`AsyncError::Panicked`].
 ///
 /// # Panics
@@ -43,8 +44,9 @@ impl<R> fmt::Debug for MapFuture<R> {
 }
 
 /// # Futures
-/// Each call makes its request at once, as [`Trust::apply_async`](corelay_delegate::Trust) does, so
-/// the calls of one thread on one key take effect in their order. Awaiting them blocks no thread.
+/// Each call makes its request at once if the window has room, as
+/// [`Trust::apply_async`](corelay_delegate::Trust::apply_async) does, so the calls of one thread on
+/// one key then take effect in their order. Awaiting them blocks no thread.
 ///
 /// ```
 /// # use corelay_delegate::{AsyncError, Trustees};

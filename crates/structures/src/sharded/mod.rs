@@ -88,5 +88,5 @@ mod placement;
 pub use self::collection::Collection;
 pub use self::handle::Sharded;
 pub use self::later::ManyFuture;
-pub use self::map::{MapFuture, ShardedMap};
+pub use self::map::ShardedMap;
 pub use self::placement::{ByHash, ByRange, Placement};

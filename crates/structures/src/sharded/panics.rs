@@ -1,15 +1,6 @@
 //! Panics of user code on several shards: the caller gets the first, and the others are dropped.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-pub(super) type Payload = Box<dyn Any + Send>;
-
-/// Runs user code, and catches its panic.
-#[inline]
-pub(super) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
-    catch_unwind(AssertUnwindSafe(f))
-}
+pub(super) use crate::caught::{Payload, caught};
 
 /// Drops a value whose destructor may panic, and drops that panic as well.
 #[cold]

@@ -8,10 +8,13 @@ use proptest::test_runner::Config;
 
 #[path = "../common/fine_sets.rs"]
 mod fine_sets;
+#[path = "../sharded/support.rs"]
+mod support;
 
 mod fine;
 mod lockfree;
 mod pool;
+mod published;
 mod seq;
 
 /// The factor for rounds and cases that `CORELAY_STRESS` asks for: 1 unless it is set.

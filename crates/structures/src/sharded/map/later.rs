@@ -1,47 +1,12 @@
 //! Calls that nobody waits for: their results go to a future or to a callback. They own their keys,
 //! because the caller goes on.
 
+use super::ShardedMap;
 use super::table::Table;
-use super::{Payload, ShardedMap, caught};
+use crate::caught::{CallFuture, caught, raised};
 use crate::sharded::later::{ManyFuture, Results};
 use crate::sharded::panics::all_or_first;
-use corelay_delegate::{ApplyFuture, AsyncError};
-use std::fmt;
-use std::future::Future;
 use std::hash::{BuildHasher, Hash};
-use std::panic::resume_unwind;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-/// The result of a call of [`ShardedMap`] that is named `…_async`, to be awaited.
-///
-/// The request has been made already: it runs whether or not the future is polled, and also if it
-/// is dropped. If the window had no room, the future makes it when it is polled and has been let in,
-/// as [`Trust::apply_async`](corelay_delegate::Trust::apply_async) says. Any executor will do, and any thread. A panic of user code comes as
-/// [`AsyncError::Panicked`].
-///
-/// # Panics
-/// When it is polled again after it has given its result.
-#[must_use = "the request runs anyway, but nobody gets its result"]
-pub struct MapFuture<R> {
-    result: ApplyFuture<Result<R, Payload>>,
-}
-
-impl<R> Future for MapFuture<R> {
-    type Output = Result<R, AsyncError>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = Pin::new(&mut self.result).poll(context);
-        polled.map(|result| result.and_then(|result| result.map_err(AsyncError::Panicked)))
-    }
-}
-
-impl<R> fmt::Debug for MapFuture<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapFuture").finish_non_exhaustive()
-    }
-}
 
 /// # Futures
 /// Each call makes its request at once if the window has room, as
@@ -78,7 +43,7 @@ where
 {
     /// Clones the value of `key`, as [`get`](Self::get) does.
     #[track_caller]
-    pub fn get_async(&self, key: K) -> MapFuture<Option<V>>
+    pub fn get_async(&self, key: K) -> CallFuture<Option<V>>
     where
         V: Clone,
     {
@@ -89,7 +54,7 @@ where
 
     /// Inserts a value, as [`insert`](Self::insert) does.
     #[track_caller]
-    pub fn insert_async(&self, key: K, value: V) -> MapFuture<Option<V>> {
+    pub fn insert_async(&self, key: K, value: V) -> CallFuture<Option<V>> {
         self.call_async(self.hash(&key), move |table, hash| {
             table.insert(hash, key, value)
         })
@@ -97,7 +62,7 @@ where
 
     /// Removes `key`, as [`remove`](Self::remove) does.
     #[track_caller]
-    pub fn remove_async(&self, key: K) -> MapFuture<Option<V>> {
+    pub fn remove_async(&self, key: K) -> CallFuture<Option<V>> {
         self.call_async(self.hash(&key), move |table, hash| table.remove(hash, &key))
     }
 
@@ -107,7 +72,7 @@ where
         &self,
         key: K,
         f: impl FnOnce(&mut V) -> R + Send + 'static,
-    ) -> MapFuture<Option<R>>
+    ) -> CallFuture<Option<R>>
     where
         R: Send + 'static,
     {
@@ -123,7 +88,7 @@ where
         key: K,
         update: impl FnOnce(&mut V) -> R + Send + 'static,
         value: V,
-    ) -> MapFuture<Option<R>>
+    ) -> CallFuture<Option<R>>
     where
         R: Send + 'static,
     {
@@ -157,11 +122,9 @@ where
         &self,
         hash: u64,
         f: impl FnOnce(&mut Table<K, V>, u64) -> R + Send + 'static,
-    ) -> MapFuture<R> {
+    ) -> CallFuture<R> {
         let shard = self.shard(hash);
-        MapFuture {
-            result: shard.apply_async(move |table| caught(|| f(table, hash))),
-        }
+        CallFuture::new(shard.apply_async(move |table| caught(|| f(table, hash))))
     }
 }
 
@@ -283,7 +246,7 @@ where
         let shard = self.shard(hash);
         shard.apply_then(
             move |table| caught(|| f(table, hash)),
-            move |result| then(result.unwrap_or_else(|payload| resume_unwind(payload))),
+            move |result| then(raised(result)),
         );
     }
 

@@ -5,8 +5,6 @@ mod many;
 mod table;
 mod whole;
 
-pub use self::later::MapFuture;
-
 use self::table::Table;
 use super::handle::Sharded;
 use super::panics::{Payload, caught};

@@ -368,6 +368,7 @@ impl Builder {
         // A member serves while it waits, and soon.
         let looks = if self.policy.is_some() { 4 } else { 128 };
         Settings {
+            index: i,
             window: self.window as u32,
             batch: self.batch as u32,
             spin: self.spin,

@@ -91,7 +91,7 @@ impl<T> Trust<T> {
                  thread; start it with Trustees::dedicated(n).host(unsafe {{ corelay::fibre::host() }})",
                 type_name::<F>(),
                 Location::caller(),
-                self.trustee().name,
+                self.shared().name,
             ),
         }
     }
@@ -120,7 +120,7 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) -> R,
     {
-        let trustee = self.trustee();
+        let trustee = self.shared();
         if trustee.settings.host.is_none() {
             return Err(TryLaunchError::Unhosted(f));
         }

@@ -39,6 +39,8 @@ pub(crate) fn awake() -> u32 {
 
 /// The settings of a trustee and its channels.
 pub(crate) struct Settings {
+    /// The trustee's number among those that were started with it.
+    pub(crate) index: usize,
     /// The largest number of requests that one client may have in flight.
     pub(crate) window: u32,
     /// The largest number of requests of one client that the trustee runs before it turns to the

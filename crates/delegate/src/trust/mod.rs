@@ -147,14 +147,14 @@ impl<T> Trust<T> {
         }
     }
 
-    /// The trustee of the object.
-    pub(crate) fn trustee(&self) -> &Arc<Shared> {
+    /// The state of the object's trustee.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.handle.trustee()
     }
 
     #[cold]
     fn connect(&self) -> Result<ClientRef, NoClient> {
-        connect(self.trustee())
+        connect(self.shared())
     }
 
     /// This thread's client for the object's trustee, made if need be. Returns `None` if the thread
@@ -470,7 +470,7 @@ impl<T> Trust<T> {
     /// becomes of this handle. Works anywhere, inside delegated closures too, and makes no request
     /// to the trustee. An object without a name takes no room for it.
     pub fn set_name(&self, name: &str) {
-        let roster = &self.trustee().roster;
+        let roster = &self.shared().roster;
         roster.name(self.header().addr(), type_name::<T>(), name);
     }
 
@@ -485,6 +485,20 @@ impl<T> Trust<T> {
     /// ```
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         std::ptr::eq(this.header(), other.header())
+    }
+
+    /// The number of the trustee that owns the value, of those that were started together: from 0, as
+    /// [`Trustees::entrust_on`](crate::Trustees::entrust_on) takes it and
+    /// [`Member::number`](crate::Member::number) gives it. Works anywhere, and asks no trustee.
+    ///
+    /// ```
+    /// # let trustees = corelay_delegate::Trustees::dedicated(2).start().unwrap();
+    /// let orders = trustees.entrust(Vec::<u32>::new());
+    /// let totals = trustees.entrust_on(orders.trustee(), 0u64); // by the same thread
+    /// assert_eq!(totals.trustee(), orders.trustee());
+    /// ```
+    pub fn trustee(&self) -> usize {
+        self.shared().settings.index
     }
 
     /// Whether a closure has panicked on the value and nobody has cleared that.
@@ -528,7 +542,7 @@ impl<T> Clone for Trust<T> {
 
 impl<T> fmt::Debug for Trust<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Trust<{}> of {}", type_name::<T>(), self.trustee().name)
+        write!(f, "Trust<{}> of {}", type_name::<T>(), self.shared().name)
     }
 }
 

@@ -341,3 +341,11 @@ fn a_call_raises_the_panic_of_a_callback_that_it_has_run() {
         );
     }
 }
+
+#[test]
+fn a_handle_names_its_trustee() {
+    let team = Trustees::flat(2).start().expect("there are threads");
+    let handles = team.run(|me| me.entrust(()));
+    let numbers: Vec<_> = handles.iter().map(Trust::trustee).collect();
+    assert_eq!(numbers, [0, 1]);
+}

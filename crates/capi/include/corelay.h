@@ -23,6 +23,22 @@
 #ifndef __cplusplus
 #define CORELAY_WORDS(...) \
   (const uint64_t[]){__VA_ARGS__}, (sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+#else
+/* C++ has no such literals: the words lie in a temporary, which lives until the call has returned. */
+extern "C++" {
+template <typename... W>
+struct corelay_temporary {
+  uint64_t words[sizeof...(W)];
+  const uint64_t *get() const { return words; }
+  static constexpr size_t count() { return sizeof...(W); }
+};
+template <typename... W>
+corelay_temporary<W...> corelay_words_of(W... words) {
+  return {{static_cast<uint64_t>(words)...}};
+}
+} // extern "C++"
+#define CORELAY_WORDS(...) \
+  corelay_words_of(__VA_ARGS__).get(), decltype(corelay_words_of(__VA_ARGS__))::count()
 #endif
 #define CORELAY_NO_WORDS NULL, 0
 

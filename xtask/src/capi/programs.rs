@@ -140,6 +140,37 @@ fn compile(
     Ok(to)
 }
 
+/// Compiles the guide's program as C++ and runs it.
+pub(crate) fn try_as_cpp(workspace: &Workspace, installed: &Installed, dir: &Path) -> Result<()> {
+    let page = workspace.root.join("docs/guide/from-c.md");
+    let page = workspace::read(&page)?;
+    let program = on_page(&page).context("there is no program on the page")?;
+    let (source, to) = (dir.join("guide.cpp"), dir.join("guide-cpp"));
+    std::fs::write(&source, program)?;
+    let mut command = process::program(std::env::var_os("CXX").unwrap_or("c++".into()), dir);
+    command.args([
+        "-std=c++11",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+    ]);
+    command.arg(&source).arg("-o").arg(&to);
+    command.args(library(installed, Linked::Shared)?);
+    compiled(command)?;
+    let ended = start(&to, &[], &[])?;
+    if !(ended.good() && ended.output.contains("4000 hits")) {
+        bail!(
+            "the guide's program as C++: {}\n{}",
+            ended.how(),
+            ended.output
+        );
+    }
+    println!("capi: the guide's program is C++, too");
+    Ok(())
+}
+
 /// The program on a page.
 fn on_page(page: &str) -> Option<&str> {
     let (_, program) = page.split_once("\n```c\n")?;

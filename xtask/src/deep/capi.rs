@@ -1,11 +1,11 @@
-//! The C programs by themselves, under AddressSanitizer and under valgrind; besides, the header as C++.
+//! The C programs by themselves, under AddressSanitizer and under valgrind; besides, the guide's one as C++.
 //!
 //! The sanitizer watches the C code, and what it and the library allocate; valgrind watches the
 //! library's code too.
 
 use super::{canary, debian};
 use crate::capi::install;
-use crate::capi::programs::{Linked, Way, compiled, compiler, start, try_all};
+use crate::capi::programs::{Linked, Way, compiled, compiler, start, try_all, try_as_cpp};
 use crate::process;
 use crate::steps::{CANNOT_RUN, Verdict};
 use crate::workspace::Workspace;
@@ -38,11 +38,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     must_die(&dir, &[], &under, "Invalid read")?;
 
     let installed = install(workspace, &dir.join("prefix"))?;
-    let mut plus_plus = process::program("c++", &dir);
-    plus_plus.args(["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
-    plus_plus.args(["-fsyntax-only", "-x", "c++"]);
-    plus_plus.arg(installed.include.join("corelay.h"));
-    compiled(plus_plus)?;
+    try_as_cpp(workspace, &installed, &dir)?;
     let way = |linked, flags, under| Way {
         linked,
         flags,

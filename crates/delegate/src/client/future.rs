@@ -129,10 +129,13 @@ pub struct ApplyFuture<R> {
     state: State<R>,
 }
 
-/// The state of a future.
+/// The state of a future. Each variant has one pointer or nothing, so that a future moves in two
+/// registers: in memory its parts would be written one by one and read as a whole, which stalls.
 enum State<R> {
-    /// The request has been sent, and the result comes into the waiter's slot.
-    Sent(Waiter),
+    /// The request has been sent, and the result comes into the slot.
+    Sent(SlotPtr),
+    /// The same, and a [`Waiter`] has left a waker in the slot.
+    Watched(SlotPtr),
     /// The request waits for room. Boxed twice, so that the future takes two words.
     Parked(Box<Box<dyn Resend<R>>>),
     /// The trustee was shut down before it took the request.
@@ -191,8 +194,9 @@ impl<R> ApplyFuture<R> {
     }
 
     fn of(slot: SlotPtr) -> Self {
-        let state = State::Sent(Waiter::new(slot));
-        Self { state }
+        Self {
+            state: State::Sent(slot),
+        }
     }
 
     /// The future of a request that was just made.
@@ -213,10 +217,10 @@ impl<R> ApplyFuture<R> {
 
     /// Gives the slot back, since the request was not taken.
     pub(crate) fn retract(self) {
-        if let State::Sent(waiter) = &ManuallyDrop::new(self).state {
+        if let State::Sent(slot) = ManuallyDrop::new(self).state {
             // SAFETY: no request knows the slot, and the future is forgotten, so nobody else uses
             // it.
-            unsafe { pool::give_back(waiter.slot()) };
+            unsafe { pool::give_back(slot) };
         }
     }
 
@@ -264,7 +268,7 @@ impl<R> ApplyFuture<R> {
                 Poll::Pending => return Poll::Pending,
             },
             State::Closed => {}
-            State::Sent(_) => unreachable!("asked by `poll`"),
+            State::Sent(_) | State::Watched(_) => unreachable!("asked by `poll`"),
             State::Ended => {
                 panic!("corelay: an ApplyFuture is polled after it has given its result")
             }
@@ -274,22 +278,47 @@ impl<R> ApplyFuture<R> {
     }
 }
 
+/// A future's waiter at work. Its drop notes whether the slot has a waker, also when a waker has
+/// panicked.
+struct Polling<'a, R> {
+    waiter: Waiter,
+    state: &'a mut State<R>,
+}
+
+impl<R> Drop for Polling<'_, R> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let slot = self.waiter.slot();
+        *self.state = if self.waiter.has_waker() {
+            State::Watched(slot)
+        } else {
+            State::Sent(slot)
+        };
+    }
+}
+
 impl<R> Future for ApplyFuture<R> {
     type Output = Result<R, AsyncError>;
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let State::Sent(waiter) = &mut self.state else {
-            return self.poll_unsent(context);
+        let (slot, had_waker) = match self.state {
+            State::Sent(slot) => (slot, false),
+            State::Watched(slot) => (slot, true),
+            _ => return self.poll_unsent(context),
         };
-        let had_waker = waiter.has_waker();
-        let Some(state) = waiter.poll(context.waker()) else {
+        let mut polling = Polling {
+            waiter: Waiter::new(slot, had_waker),
+            state: &mut self.state,
+        };
+        let polled = polling.waiter.poll(context.waker());
+        drop(polling);
+        let Some(state) = polled else {
             if !had_waker {
                 hurry();
             }
             return Poll::Pending;
         };
-        let slot = waiter.slot();
         self.state = State::Ended;
         // SAFETY: `poll` says that the slot is complete, and the future has forgotten it.
         Poll::Ready(unsafe { Self::take(slot, state) })
@@ -307,14 +336,16 @@ fn hurry() {
 impl<R> Drop for ApplyFuture<R> {
     #[inline]
     fn drop(&mut self) {
-        if let State::Sent(waiter) = &mut self.state {
-            drop_unfinished::<R>(waiter);
+        match self.state {
+            State::Sent(slot) => drop_unfinished::<R>(Waiter::new(slot, false)),
+            State::Watched(slot) => drop_unfinished::<R>(Waiter::new(slot, true)),
+            _ => {}
         }
     }
 }
 
 #[cold]
-fn drop_unfinished<R>(waiter: &mut Waiter) {
+fn drop_unfinished<R>(mut waiter: Waiter) {
     let (state, _waker) = waiter.abandon();
     if let Some(state) = state {
         // SAFETY: `abandon` says that the slot is complete, and the future is gone.
@@ -325,7 +356,10 @@ fn drop_unfinished<R>(waiter: &mut Waiter) {
 impl<R> fmt::Debug for ApplyFuture<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApplyFuture")
-            .field("is_sent", &matches!(self.state, State::Sent(_)))
+            .field(
+                "is_sent",
+                &matches!(self.state, State::Sent(_) | State::Watched(_)),
+            )
             .finish_non_exhaustive()
     }
 }

@@ -214,11 +214,10 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(slot: SlotPtr) -> Self {
-        Self {
-            slot,
-            has_waker: false,
-        }
+    /// The side of a future that has left a waker, or has not.
+    #[inline(always)]
+    pub(crate) fn new(slot: SlotPtr, has_waker: bool) -> Self {
+        Self { slot, has_waker }
     }
 
     /// Whether a poll has left a waker.

@@ -1,5 +1,5 @@
-//! The frame of every page: the head, the style sheets, hovering, and the raw results with a
-//! button that saves them.
+//! The frame of every page: the head, the style sheets, the script that shows the figures of a
+//! point for pointer and keyboard, and the raw results with a button that saves them.
 
 use crate::plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -29,6 +29,9 @@ impl<'a, T> Saved<'a, T> {
     }
 }
 
+/// The mark of a point that has figures to show.
+const POINT: &str = r#"class="pt""#;
+
 /// Tags that XML closes and maud does not.
 const META: PreEscaped<&str> = PreEscaped(
     r#"<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/>"#,
@@ -52,6 +55,11 @@ pub fn document(
             body {
                 main { (body) }
                 footer {
+                    @if body.0.contains(POINT) {
+                        p {
+                            "For the figures of a point, point at it; or go to a picture with Tab, and from point to point with the arrow keys."
+                        }
+                    }
                     p {
                         (made_by) " "
                         button id="save" type="button" data-file=(data.file) hidden="hidden" {
@@ -59,7 +67,8 @@ pub fn document(
                         }
                     }
                 }
-                div id="tip" role="status" hidden="hidden" {}
+                // A focused point has a label of its own, so its figures are not said twice.
+                div id="tip" aria-hidden="true" hidden="hidden" {}
                 script type="application/json" id="results" { (PreEscaped(json(data.data))) }
                 script { (PreEscaped("//<![CDATA[\n")) (PreEscaped(JS)) (PreEscaped("\n//]]>")) }
             }

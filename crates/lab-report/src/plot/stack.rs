@@ -113,10 +113,10 @@ impl StackPlot<'_> {
             let tip = format!("{name}: {kind} {}", significant(*value));
             let _ = write!(
                 body,
-                r#"<g class="s {colour}"><path class="bar" d="M{from:.1} {:.1}H{to:.1}v{THICK:.1}H{from:.1}z"></path><g class="pt" data-x="{:.1}" data-y="{y:.1}"><title>{}</title></g></g>"#,
-                y - THICK / 2.0,
+                r#"<g class="s {colour}"><g class="pt" data-x="{:.1}" data-y="{y:.1}"><title>{}</title><path class="bar" d="M{from:.1} {:.1}H{to:.1}v{THICK:.1}H{from:.1}z"></path></g></g>"#,
                 f64::midpoint(from, to),
-                escape(&tip)
+                escape(&tip),
+                y - THICK / 2.0
             );
         }
         let _ = write!(
@@ -172,6 +172,8 @@ mod tests {
             roxmltree::Document::parse(&svg).expect("well-formed");
             assert!(svg.contains("a: lost &amp; waited 30.0"), "{svg}");
             assert!(!svg.contains("b: lost"), "nothing is drawn of nothing");
+            // A point without a shape could not have the keyboard's focus.
+            assert!(!svg.contains("</title></g>"), "{svg}");
         }
         let none = StackPlot {
             bars: vec![],

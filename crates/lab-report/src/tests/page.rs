@@ -65,6 +65,41 @@ fn every_picture_stands_alone() {
 }
 
 #[test]
+fn points_are_reached_by_keyboard() {
+    for Case { name, page, .. } in CASES.iter() {
+        let options = roxmltree::ParsingOptions {
+            allow_dtd: true,
+            ..Default::default()
+        };
+        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        let of_class = |class: &'static str| {
+            let nodes = tree.descendants();
+            nodes.filter(move |node| node.attribute("class") == Some(class))
+        };
+        // The script takes a point's text from its title, and focuses what the point draws.
+        for point in of_class("pt") {
+            let mut children = point.children();
+            let title = children.next().and_then(|node| node.text());
+            assert!(title.is_some_and(|text| !text.is_empty()), "{name}");
+            assert!(children.next().is_some(), "{name}: nothing can be focused");
+            let place = |axis| point.attribute(axis).and_then(|at| at.parse::<f64>().ok());
+            assert!(place("data-x").is_some() && place("data-y").is_some());
+        }
+        let is_told = page.contains("from point to point with the arrow keys");
+        assert_eq!(is_told, of_class("pt").next().is_some(), "{name}");
+        // An image hides its parts from assistive technology.
+        for part in [
+            "'tabindex', '0'",
+            "'aria-label', text",
+            "'role', 'group'",
+            "'focus'",
+        ] {
+            assert!(page.contains(part), "{name}: {part}");
+        }
+    }
+}
+
+#[test]
 fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
     for Case { name, page, .. } in CASES.iter() {
         let options = roxmltree::ParsingOptions {

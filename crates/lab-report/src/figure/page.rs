@@ -9,11 +9,11 @@ use super::offsets::Offsets;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
 use super::tables as grids;
-use crate::page::parts::{notes, picture as drawn, tables};
+use crate::page::parts::{notes, picture as drawn, scrolled, tables};
 use crate::page::{machine, shell};
 use crate::plot::{grouped, trimmed};
 use crate::words::{self, count, prose};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use std::fmt::Write;
 
 /// Renders the page of a measured figure.
@@ -216,7 +216,7 @@ fn entry(outcome: &Outcome, number: usize) -> Markup {
             h3 { a href={ (about.name) ".html" } { (about.name) } }
             figcaption { (about.title) }
             @match (picture, about.missing.first()) {
-                (Some(svg), _) => { (PreEscaped(svg)) }
+                (Some(svg), _) => { (scrolled(&svg)) }
                 (None, Some(why)) => { p.unseen { (prose(why)) } }
                 (None, None) => { p.unseen { "Nothing was measured." } }
             }

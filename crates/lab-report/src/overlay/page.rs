@@ -5,7 +5,7 @@
 
 use super::chart::Point;
 use super::lay::{FileLabel, MergedLine, Overlay, Overlays};
-use crate::page::parts::notes;
+use crate::page::parts::{self, notes};
 use crate::page::shell;
 use crate::plot::{
     self, Halo, LinePlot, Marker, Medium, Scale, Series, Style, short_count, significant,
@@ -224,18 +224,20 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
             p.brand { "corelay plot" }
             h1 { "Results overlaid" }
         }
-        table.legend {
-            thead {
-                tr { th {} th { "machine" } th { "commit" } th { "command" } th { "file" } }
-            }
-            tbody {
-                @for (number, label) in laid.files.iter().enumerate() {
-                    tr {
-                        th { (PreEscaped(swatch(number))) (label.letter) }
-                        td { (label.machine) }
-                        td { code { (label.commit) } }
-                        td { code { (label.command) } }
-                        td { (label.file) }
+        div.scroll {
+            table.legend {
+                thead {
+                    tr { th {} th { "machine" } th { "commit" } th { "command" } th { "file" } }
+                }
+                tbody {
+                    @for (number, label) in laid.files.iter().enumerate() {
+                        tr {
+                            th { (PreEscaped(swatch(number))) (label.letter) }
+                            td { (label.machine) }
+                            td { code { (label.commit) } }
+                            td { code { (label.command) } }
+                            td { (label.file) }
+                        }
                     }
                 }
             }
@@ -246,10 +248,7 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
                 h2 { (overlay.title()) }
                 div class="figures own" {
                     @for picture in pictures(overlay, number + 1, &laid.files) {
-                        figure {
-                            @if !picture.caption.is_empty() { figcaption { (picture.caption) } }
-                            (PreEscaped(picture.svg(Medium::Page)))
-                        }
+                        (parts::picture(&picture.caption, &picture.svg(Medium::Page)))
                     }
                 }
             }

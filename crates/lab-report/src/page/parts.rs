@@ -52,12 +52,17 @@ pub fn table(grid: &Grid) -> Markup {
     }
 }
 
-/// Renders a picture, drawn as SVG, under its caption.
+/// Renders a picture, drawn as SVG, under its caption, if it has one.
 pub fn picture(caption: &str, svg: &str) -> Markup {
     html! {
         figure {
-            figcaption { (caption) }
-            (PreEscaped(svg))
+            @if !caption.is_empty() { figcaption { (caption) } }
+            (scrolled(svg))
         }
     }
+}
+
+/// Renders a drawn picture in a frame that scrolls if the page is too narrow for it.
+pub(crate) fn scrolled(svg: &str) -> Markup {
+    html! { div.scroll { (PreEscaped(svg)) } }
 }

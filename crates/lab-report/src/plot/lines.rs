@@ -13,8 +13,8 @@
 
 use super::svg::Frame;
 use super::{
-    BOLD_WIDTH, LETTER, LETTER_WIDTH, Medium, Scale, Style, escape, labels, percent, short_count,
-    significant, style, trimmed,
+    BOLD_WIDTH, LETTER, LETTER_WIDTH, Medium, SMALL_LETTER_WIDTH, Scale, Style, escape, labels,
+    percent, short_count, significant, style, trimmed,
 };
 use std::fmt::Write;
 
@@ -360,7 +360,7 @@ impl LinePlot<'_> {
         let mut rows = Vec::new();
         for mark in marks {
             let x = self.x.clamped(mark.x) * width;
-            let half = mark.label.chars().count() as f64 * LETTER_WIDTH * 0.45;
+            let half = mark.label.chars().count() as f64 * SMALL_LETTER_WIDTH / 2.0;
             let row = ends
                 .iter()
                 .position(|&end| x - half >= end)
@@ -379,7 +379,7 @@ impl LinePlot<'_> {
             let x = area.x(self.x.clamped(mark.x));
             let base = area.top - (rows - 1.0 - *row as f64) * ROW;
             let base = if rows > 1.0 { base } else { area.top };
-            let half = mark.label.chars().count() as f64 * LETTER_WIDTH * 0.45;
+            let half = mark.label.chars().count() as f64 * SMALL_LETTER_WIDTH / 2.0;
             let text_x = x.clamp(area.left + half - 20.0, self.width - half);
             let _ = write!(
                 out,

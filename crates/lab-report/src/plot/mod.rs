@@ -15,7 +15,8 @@
 //!
 //! A picture is laid out for letters of 15 units, although a wide screen shows smaller ones. On
 //! narrow screens the whole picture shrinks and the stylesheet enlarges letters; nothing may
-//! overlap then either.
+//! overlap then either. A page stops shrinking a picture where its smallest letters would be less
+//! than ten pixels high, and lets the reader scroll it.
 
 #![forbid(unsafe_code)]
 
@@ -49,6 +50,9 @@ const LETTER: f64 = 15.0;
 
 /// Width of a letter, in units. It is generous, because fonts differ.
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
+
+/// Width of a letter of the stylesheet's class `small`, in units.
+const SMALL_LETTER_WIDTH: f64 = 0.58 * 14.2;
 
 /// Width of a bold letter of labels, in units.
 const BOLD_WIDTH: f64 = 0.68 * LETTER;

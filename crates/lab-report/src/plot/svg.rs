@@ -59,13 +59,14 @@ impl Frame<'_> {
         let (id, title) = (escape(self.id), escape(self.title));
         let description = escape(self.description);
         let mut out = String::with_capacity(body.len() + 512);
-        let namespace = match medium {
-            Medium::Page => "",
-            Medium::File => r#" xmlns="http://www.w3.org/2000/svg""#,
+        // A page keeps the picture so wide that its letters stay legible.
+        let (namespace, units) = match medium {
+            Medium::Page => ("", format!(r#" style="--units:{width:.0}""#)),
+            Medium::File => (r#" xmlns="http://www.w3.org/2000/svg""#, String::new()),
         };
         let _ = write!(
             out,
-            r#"<svg{namespace} class="plot" id="{id}" viewBox="0 0 {width:.0} {height:.0}" role="img" aria-labelledby="{id}-title" aria-describedby="{id}-desc"><title id="{id}-title">{title}</title><desc id="{id}-desc">{description}</desc>"#
+            r#"<svg{namespace} class="plot" id="{id}"{units} viewBox="0 0 {width:.0} {height:.0}" role="img" aria-labelledby="{id}-title" aria-describedby="{id}-desc"><title id="{id}-title">{title}</title><desc id="{id}-desc">{description}</desc>"#
         );
         if medium == Medium::File {
             let _ = write!(

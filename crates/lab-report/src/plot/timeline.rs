@@ -6,7 +6,7 @@
 //! its width and not on the number of events.
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Medium, Scale, escape, trimmed};
+use super::{LETTER, LETTER_WIDTH, Medium, SMALL_LETTER_WIDTH, Scale, escape, trimmed};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -273,7 +273,7 @@ impl Timeline<'_> {
             escape(name),
             duration(end - span.from)
         );
-        if name.chars().count() as f64 * LETTER_WIDTH * 0.85 + 8.0 <= width {
+        if name.chars().count() as f64 * SMALL_LETTER_WIDTH + 8.0 <= width {
             let _ = write!(
                 body,
                 r#"<text class="small" style="fill:var(--paper)" x="{:.1}" y="{:.1}">{}</text>"#,

@@ -100,6 +100,33 @@ fn points_are_reached_by_keyboard() {
 }
 
 #[test]
+fn letters_of_pictures_are_ten_pixels_high() {
+    for Case { name, page, .. } in CASES.iter() {
+        let options = roxmltree::ParsingOptions {
+            allow_dtd: true,
+            ..Default::default()
+        };
+        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        let plots = tree.descendants();
+        for plot in plots.filter(|node| node.attribute("class") == Some("plot")) {
+            let units = plot.attribute("viewBox").unwrap().split(' ').nth(2);
+            let units = format!("--units:{}", units.unwrap());
+            assert_eq!(plot.attribute("style"), Some(&*units), "{name}");
+            let frame = plot.parent().and_then(|node| node.attribute("class"));
+            assert_eq!(frame, Some("scroll"), "{name}: the page would scroll");
+        }
+    }
+    // The divisors of the least width are the smallest letters of the pictures' stylesheet.
+    let (wide, narrow) = crate::plot::CSS.split_once("@media (max-width").unwrap();
+    for (style, least) in [(wide, 11.5), (narrow, 14.2)] {
+        let sizes = style.split("font-size:").skip(1);
+        let sizes = sizes.map(|rest| rest.split_once("px").unwrap().0.parse::<f64>().unwrap());
+        assert_eq!(sizes.fold(f64::INFINITY, f64::min), least);
+        assert!(CASES[0].page.contains(&format!("*10px/{least})")));
+    }
+}
+
+#[test]
 fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
     for Case { name, page, .. } in CASES.iter() {
         let options = roxmltree::ParsingOptions {

@@ -9,6 +9,7 @@ use super::offsets::Offsets;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
 use super::tables as grids;
+use crate::method::Styles;
 use crate::page::parts::{notes, picture as drawn, scrolled, tables};
 use crate::page::{machine, shell};
 use crate::plot::{grouped, trimmed};
@@ -45,12 +46,13 @@ fn of_runs(outcome: &Outcome) -> Markup {
     let about = &outcome.figure;
     let modes = Measured::in_all_modes(outcome);
     let usual = Measured::of(outcome);
+    let styles = picture::styles([outcome]);
     let title = format!("What was measured here ({})", usual.mode_words());
     html! {
         (notes(&title, &about.said))
         (tables(about.tables.iter().cloned()))
         section.wide {
-            @for measured in &modes { (picture::all(measured)) }
+            @for measured in &modes { (picture::all(measured, &styles)) }
         }
         section {
             h2 { "In figures" }
@@ -184,6 +186,7 @@ pub fn index(outcomes: &[Outcome]) -> String {
     let machine = outcomes.first().map(|outcome| &outcome.results.machine);
     let model = machine.map_or("", |machine| &machine.model);
     let cpus = machine.map_or(0, |machine| machine.cpus as u64);
+    let styles = picture::styles(outcomes);
     let body = html! {
         header {
             p.brand { "corelay figure --all" }
@@ -195,7 +198,7 @@ pub fn index(outcomes: &[Outcome]) -> String {
         }
         section.wide {
             div class="figures own" {
-                @for (number, outcome) in outcomes.iter().enumerate() { (entry(outcome, number)) }
+                @for (number, outcome) in outcomes.iter().enumerate() { (entry(outcome, number, &styles)) }
             }
         }
     };
@@ -207,9 +210,9 @@ pub fn index(outcomes: &[Outcome]) -> String {
 }
 
 /// Renders a figure's entry in the index.
-fn entry(outcome: &Outcome, number: usize) -> Markup {
+fn entry(outcome: &Outcome, number: usize, styles: &Styles) -> Markup {
     let about = &outcome.figure;
-    let picture = picture::first(&Measured::of(outcome), number)
+    let picture = picture::first(&Measured::of(outcome), number, styles)
         .or_else(|| heat::svg(about, &format!("f{number}-offsets")));
     html! {
         figure {

@@ -24,12 +24,26 @@ const COLOURS: [&str; super::lay::MAX_FILES] = [
     "c-trust", "c-blue", "c-green", "c-violet", "c-gold", "c-rose", "c-brown", "c-grey",
 ];
 
-/// A dash and a marker for each line of a picture.
-const LOOKS: [(&str, Marker); LINES_PER_PICTURE] = [
-    ("", Marker::Circle),
-    ("7 4", Marker::Box),
-    ("2 4", Marker::Up),
+/// Dashes and markers of lines. Their numbers have no common divisor, so that there are as many
+/// looks as pairs of them.
+const DASHES: [&str; 3] = ["", "7 4", "2 4"];
+const MARKERS: [Marker; 10] = [
+    Marker::Circle,
+    Marker::Box,
+    Marker::Up,
+    Marker::Diamond,
+    Marker::Ring,
+    Marker::Down,
+    Marker::Cross,
+    Marker::Square,
+    Marker::Plus,
+    Marker::Bar,
 ];
+
+/// Returns the dash and the marker of the page's `n`-th line.
+fn look(n: usize) -> (&'static str, Marker) {
+    (DASHES[n % DASHES.len()], MARKERS[n % MARKERS.len()])
+}
 
 /// A picture of overlaid lines, with a name for its file.
 #[derive(Clone, Debug)]
@@ -46,13 +60,24 @@ pub struct Picture {
 struct Drawing {
     overlay: Overlay,
     letters: Vec<char>,
+    /// The dash and the marker of each line, the same in all pictures of the page.
+    looks: Vec<(&'static str, Marker)>,
     width: f64,
     y: Scale,
 }
 
-/// Makes all pictures of an overlay.
-fn pictures(overlay: &Overlay, number: usize, files: &[FileLabel]) -> Vec<Picture> {
+/// Makes all pictures of an overlay, with the looks of the page's `methods`.
+fn pictures(
+    overlay: &Overlay,
+    number: usize,
+    files: &[FileLabel],
+    methods: &[&str],
+) -> Vec<Picture> {
     let letters: Vec<char> = files.iter().map(|label| label.letter).collect();
+    let look_of = |line: &MergedLine| {
+        let place = methods.iter().position(|label| *label == line.label);
+        look(place.unwrap_or(0))
+    };
     let points = overlay
         .lines
         .iter()
@@ -68,6 +93,7 @@ fn pictures(overlay: &Overlay, number: usize, files: &[FileLabel]) -> Vec<Pictur
                 ..overlay.clone()
             },
             letters: letters.clone(),
+            looks: lines.iter().map(look_of).collect(),
             width,
             y,
         },
@@ -107,12 +133,13 @@ impl Picture {
         let Drawing {
             overlay,
             letters,
+            looks,
             width,
             y,
         } = &self.plot;
         let several = overlay.lines.len() > 1;
         let mut series = Vec::new();
-        for (line, (dash, marker)) in overlay.lines.iter().zip(LOOKS) {
+        for (line, &(dash, marker)) in overlay.lines.iter().zip(looks) {
             for (file, points) in line.files.iter().enumerate() {
                 let letter = letters[file];
                 let label = match several {
@@ -211,14 +238,15 @@ fn description(series: &[Series]) -> String {
 
 /// Returns all pictures, for files of their own.
 pub fn all_pictures(laid: &Overlays) -> Vec<Picture> {
-    let overlays = laid.overlays.iter().enumerate();
+    let (overlays, methods) = (laid.overlays.iter().enumerate(), laid.methods());
     overlays
-        .flat_map(|(number, overlay)| pictures(overlay, number + 1, &laid.files))
+        .flat_map(|(number, overlay)| pictures(overlay, number + 1, &laid.files, &methods))
         .collect()
 }
 
 /// Renders the page of overlaid results. `command` and `commit` say what made the page.
 pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
+    let methods = laid.methods();
     let body = html! {
         header {
             p.brand { "corelay plot" }
@@ -247,7 +275,7 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
             @for (number, overlay) in laid.overlays.iter().enumerate() {
                 h2 { (overlay.title()) }
                 div class="figures own" {
-                    @for picture in pictures(overlay, number + 1, &laid.files) {
+                    @for picture in pictures(overlay, number + 1, &laid.files, &methods) {
                         (parts::picture(&picture.caption, &picture.svg(Medium::Page)))
                     }
                 }
@@ -274,6 +302,17 @@ fn swatch(number: usize) -> String {
 }
 
 impl Overlays {
+    /// Returns the names of all lines, in the order in which they first occur.
+    fn methods(&self) -> Vec<&str> {
+        let mut methods: Vec<&str> = Vec::new();
+        for line in self.overlays.iter().flat_map(|overlay| &overlay.lines) {
+            if !methods.contains(&&*line.label) {
+                methods.push(&line.label);
+            }
+        }
+        methods
+    }
+
     /// Returns files, notes and overlaid points as JSON.
     pub fn json(&self) -> serde_json::Value {
         let overlay = |overlay: &Overlay| {
@@ -286,5 +325,85 @@ impl Overlays {
         };
         let overlays: Vec<_> = self.overlays.iter().map(overlay).collect();
         serde_json::json!({"files": self.files, "notes": self.notes, "overlays": overlays})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::outcome::Axis;
+    use crate::overlay::chart::Key;
+    use corelay_lab_measure::schema::Mode;
+
+    /// The overlay of two files with lines of these names.
+    fn overlay(what: &str, labels: &[&str]) -> Overlay {
+        let points = |y: f64| {
+            [1.0, 8.0].map(|x| Point {
+                x,
+                y,
+                spread: (0.9 * y, 1.1 * y),
+            })
+        };
+        let line = |label: &&str| MergedLine {
+            label: (*label).to_owned(),
+            files: vec![points(10.0).into(), points(20.0).into()],
+        };
+        Overlay {
+            key: Key {
+                what: what.to_owned(),
+                axis: Axis::vars(),
+                quantity: "million operations per second".to_owned(),
+            },
+            modes: vec![Mode::Near; 2],
+            lines: labels.iter().map(line).collect(),
+        }
+    }
+
+    fn laid(overlays: Vec<Overlay>) -> Overlays {
+        let file = |letter: char| FileLabel {
+            letter,
+            file: format!("{letter}.json"),
+            machine: "made up".to_owned(),
+            commit: "c".to_owned(),
+            command: "x".to_owned(),
+        };
+        Overlays {
+            files: vec![file('A'), file('B')],
+            overlays,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_method_looks_alike_in_all_pictures_of_the_page() {
+        let laid = laid(vec![
+            overlay("one", &["mutex", "mcs"]),
+            overlay("two", &["mcs", "clh", "mutex"]),
+            overlay("many", &["clh", "mutex", "mcs", "trust"]),
+        ]);
+        let mut looks: Vec<(String, (&str, Marker))> = Vec::new();
+        for picture in all_pictures(&laid) {
+            let Drawing {
+                overlay,
+                looks: own,
+                ..
+            } = picture.plot;
+            let labels = overlay.lines.into_iter().map(|line| line.label);
+            looks.extend(labels.zip(own));
+        }
+        assert_eq!(looks.len(), 9);
+        for (name, look) in &looks {
+            let alike = looks
+                .iter()
+                .all(|(other, its)| (name == other) == (look == its));
+            assert!(alike, "{looks:?}");
+        }
+    }
+
+    #[test]
+    fn thirty_lines_look_different() {
+        for n in 0..30 {
+            assert!((0..n).all(|m| look(m) != look(n)), "{n}");
+        }
     }
 }

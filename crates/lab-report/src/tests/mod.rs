@@ -1,5 +1,6 @@
 //! Tests of the page and the verdict on made-up results.
 
+mod figure;
 mod judgement;
 mod latency;
 mod page;

@@ -3,7 +3,7 @@
 
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Drawing;
-use crate::figure::outcome::{Axis, Curve, PrintedMark};
+use crate::figure::outcome::{Axis, Curve, Outcome, PrintedMark};
 use crate::figure::quantity::{Quantity, Value};
 use crate::method::{self, Styles};
 use crate::model::contention;
@@ -17,7 +17,7 @@ use crate::words;
 use maud::{Markup, html};
 
 /// Draws all pictures in one mode of the machine.
-pub(super) fn all(measured: &Measured<'_>) -> Markup {
+pub(super) fn all(measured: &Measured<'_>, styles: &Styles) -> Markup {
     // Counters are over all modes, so they are drawn only once.
     let here = |q: &&Quantity| q.is_by_mode() || is_usual(measured);
     html! {
@@ -26,7 +26,7 @@ pub(super) fn all(measured: &Measured<'_>) -> Markup {
                 .quantities
                 .iter()
                 .filter(here)
-                .filter_map(|&q| Some(picture(&upper(q.label()), &draw(measured, panel, q)?)))
+                .filter_map(|&q| Some(picture(&upper(q.label()), &draw(measured, panel, q, styles)?)))
                 .collect();
             @if !pictures.is_empty() {
                 h3 { (panel.title) " · " (measured.mode_words()) }
@@ -39,7 +39,7 @@ pub(super) fn all(measured: &Measured<'_>) -> Markup {
 }
 
 /// Draws the first picture of a figure, with an id that is unique among several figures.
-pub(super) fn first(measured: &Measured<'_>, number: usize) -> Option<String> {
+pub(super) fn first(measured: &Measured<'_>, number: usize, styles: &Styles) -> Option<String> {
     let mut panels = measured.panels().iter();
     panels.find_map(|panel| {
         let mut quantities = panel.quantities.iter();
@@ -47,7 +47,7 @@ pub(super) fn first(measured: &Measured<'_>, number: usize) -> Option<String> {
             title: measured.outcome().figure.title.clone(),
             ..panel.clone()
         };
-        let svg = quantities.find_map(|&quantity| draw(measured, &panel, quantity))?;
+        let svg = quantities.find_map(|&quantity| draw(measured, &panel, quantity, styles))?;
         // Ids are made of the panel's key, and panels of different figures share keys.
         Some(svg.replace(
             &format!("\"{}-", panel.key),
@@ -70,7 +70,18 @@ fn upper(text: &str) -> String {
 /// A line and its points.
 type LinePoints<'a> = (&'a str, Vec<(f64, Value)>);
 
-fn draw(measured: &Measured<'_>, panel: &Drawing, quantity: Quantity) -> Option<String> {
+/// Makes the styles of the lines of a page, so that a line looks alike in all of its pictures.
+pub(super) fn styles<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Styles {
+    let panels = outcomes.into_iter().flat_map(|o| &o.figure.panels);
+    Styles::of(panels.flat_map(|panel| panel.lines.iter().map(String::as_str)))
+}
+
+fn draw(
+    measured: &Measured<'_>,
+    panel: &Drawing,
+    quantity: Quantity,
+    styles: &Styles,
+) -> Option<String> {
     let lines: Vec<LinePoints<'_>> = panel
         .lines
         .iter()
@@ -83,11 +94,10 @@ fn draw(measured: &Measured<'_>, panel: &Drawing, quantity: Quantity) -> Option<
         .collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
-    let styles = Styles::of(panel.lines.iter().map(String::as_str));
     match &*xs {
         [] => None,
-        [_] => Some(bars(measured, panel, quantity, &lines, &styles)),
-        _ => Some(plot(measured, panel, quantity, &lines, &xs, &styles)),
+        [_] => Some(bars(measured, panel, quantity, &lines, styles)),
+        _ => Some(plot(measured, panel, quantity, &lines, &xs, styles)),
     }
 }
 

@@ -1,0 +1,74 @@
+//! Tests of a figure's page on made-up results.
+
+use super::*;
+use crate::figure::outcome::{About, Axis, Drawing, Outcome, place};
+use crate::figure::page;
+use crate::figure::quantity::Quantity;
+
+/// Makes a figure of two panels with lines of these names, at two places each.
+fn two_panels(lines: [&[&str]; 2]) -> Outcome {
+    let made = Recipe {
+        vars: vec![1],
+        methods: vec!["mutex"],
+        ..Recipe::default()
+    };
+    let mut results = made.make();
+    let run = results.runs.remove(0);
+    let mut panels = Vec::new();
+    for (key, lines) in ["left", "right"].into_iter().zip(lines) {
+        panels.push(Drawing {
+            key: key.to_owned(),
+            title: format!("The {key} panel"),
+            axis: Axis::linear("servers"),
+            quantities: vec![Quantity::Throughput],
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        });
+        for line in lines {
+            for x in [1.0, 2.0] {
+                let mut run = run.clone();
+                place(&mut run, key, line, x);
+                results.runs.push(run);
+            }
+        }
+    }
+    let figure = About {
+        name: "made-up".to_owned(),
+        panels,
+        ..About::default()
+    };
+    Outcome { figure, results }
+}
+
+#[test]
+fn a_line_looks_alike_in_all_panels_of_a_figure() {
+    let outcome = two_panels([&["2 servers", "mutex"], &["1 server", "2 servers"]]);
+    let page = page::html(&outcome);
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let tree = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let mut looks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let series = tree.descendants().filter(|node| {
+        let class = node.attribute("class");
+        class.is_some_and(|class| class.starts_with("s "))
+    });
+    for node in series {
+        let label = node
+            .children()
+            .find(|child| child.attribute("class") == Some("label"));
+        let label = label.and_then(|label| label.text()).unwrap();
+        looks
+            .entry(label)
+            .or_default()
+            .extend(node.attribute("class"));
+    }
+    assert!(looks["2 servers"].len() > 1, "{looks:?}");
+    for classes in looks.values() {
+        assert!(
+            classes.iter().all(|class| *class == classes[0]),
+            "{looks:?}"
+        );
+    }
+    assert_ne!(looks["1 server"][0], looks["2 servers"][0]);
+}

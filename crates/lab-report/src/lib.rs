@@ -21,6 +21,7 @@
 //! | [`table`] | results as tables for the terminal |
 //! | [`words`] | numbers and lists as words |
 //! | `data` | runs, grouped for pages and pictures |
+//! | `mean` | harmonic means outside the quartiles beside them |
 //! | `method` | each method's form, style and description |
 //! | [`output`] | files that are written whole or not at all, and the terminal |
 //! | [`exit`] | the exit codes |
@@ -31,6 +32,7 @@ mod data;
 pub mod exit;
 pub mod figure;
 mod latency;
+mod mean;
 mod method;
 pub mod model;
 pub mod output;

@@ -138,7 +138,8 @@ fn how(about: &About) -> Vec<String> {
     let mut sentences = vec![
         format!(
             "{}{length} for each point, taken in turn; throughput is their harmonic mean, as in \
-             the thesis, and bands are quartiles.",
+             the thesis, and bands are quartiles. A few slow samples pull a harmonic mean down, \
+             also below the quartiles.",
             count(about.samples, "sample", "samples"),
         ),
         "Each sample is bracketed by a probe of the round trip and counts as near or far; those \

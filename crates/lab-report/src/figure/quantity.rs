@@ -5,6 +5,7 @@
 //! (D8) are counted from a contender's start to its end, over all its samples, near and far
 //! together.
 
+use crate::mean::Outside;
 use crate::plot::{percent, significant};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::schema::{ClientCounts, ConflictCounts, Mode, Run, Trustee};
@@ -145,6 +146,17 @@ impl Quantity {
                 | Self::Scalability
                 | Self::ScalabilityUs
         )
+    }
+
+    /// Returns on which side of its quartiles a mean of samples lies; `None` between them.
+    pub(crate) fn outside(self, value: &Value) -> Option<Outside> {
+        let outside = Outside::of(value.middle, value.spread)?;
+        Some(match (self, outside) {
+            // The less time, the faster.
+            (Self::Scalability | Self::ScalabilityUs, Outside::Slower) => Outside::Faster,
+            (Self::Scalability | Self::ScalabilityUs, Outside::Faster) => Outside::Slower,
+            _ => outside,
+        })
     }
 
     /// Whether the value lies between 0 and 1.

@@ -1,6 +1,7 @@
 //! Tables: the fastest method at each point, the limits of a round trip, and every run.
 
 use crate::data::{self, Measure, Subject};
+use crate::mean::{Outside, SIGN};
 use crate::method::{self, Styles};
 use crate::model::ceilings::Ceilings;
 use crate::plot::{grouped, short_count, significant, swatch};
@@ -155,6 +156,7 @@ pub(super) fn runs(subject: &Subject<'_>, styles: &Styles) -> Markup {
         here.sort_by_key(|r| method::rank(&r.method));
         here
     };
+    let outside = subject.runs.iter().filter_map(|run| Outside::of_run(run));
     html! {
         div.scroll {
             table.runs {
@@ -187,6 +189,7 @@ pub(super) fn runs(subject: &Subject<'_>, styles: &Styles) -> Markup {
                 }
             }
         }
+        @if let Some(sentence) = Outside::footnote(outside) { p.fine { (sentence) } }
     }
 }
 
@@ -223,7 +226,12 @@ fn row(run: &Run, modes: &[Mode], styles: &Styles) -> Markup {
                     }
                 }
                 td.num { (significant(run.median_mops)) }
-                td.num { (significant(run.harmonic_mean_mops)) }
+                td.num {
+                    (significant(run.harmonic_mean_mops))
+                    @if let Some(outside) = Outside::of_run(run) {
+                        abbr title=(outside.why()) { (SIGN) }
+                    }
+                }
                 td.num { (per_cpu(run, modes)) }
                 td { (split(run)) (notes(run)) }
             } @else {

@@ -18,6 +18,7 @@ pub mod ordered;
 pub mod raytrace;
 pub mod structure;
 
+use crate::mean::{Outside, SIGN};
 use crate::table::columns::columns;
 use corelay_lab_measure::schema::{Mode, Results, Run, Size};
 use std::fmt::Write;
@@ -53,6 +54,10 @@ pub fn of(results: &Results) -> String {
     let table = columns(head, rows, 1);
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
+    let outside = results.runs.iter().filter_map(Outside::of_run);
+    if let Some(sentence) = Outside::footnote(outside) {
+        let _ = writeln!(text, "{sentence}");
+    }
     if let Some(rtt) = results.machine.rtt_min_ns {
         let _ = writeln!(
             text,
@@ -149,7 +154,7 @@ fn row(run: &Run) -> Vec<String> {
         far,
         far_n,
         figure(run.median_mops),
-        figure(run.harmonic_mean_mops),
+        figure(run.harmonic_mean_mops) + Outside::of_run(run).map_or("", |_| SIGN),
         figure(mops_per_cpu(run)),
         if run.correct { "right" } else { "WRONG" }.to_owned(),
     ]

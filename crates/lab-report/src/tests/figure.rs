@@ -4,6 +4,7 @@ use super::*;
 use crate::figure::outcome::{About, Axis, Drawing, Outcome, place};
 use crate::figure::page;
 use crate::figure::quantity::Quantity;
+use corelay_lab_measure::schema::Run;
 
 /// Makes a figure of two panels with lines of these names, at two places each.
 fn two_panels(lines: [&[&str]; 2]) -> Outcome {
@@ -71,4 +72,33 @@ fn a_line_looks_alike_in_all_panels_of_a_figure() {
         );
     }
     assert_ne!(looks["1 server"][0], looks["2 servers"][0]);
+}
+
+/// Makes all samples but the first equal, and the first `slow` times as fast.
+fn with_a_slow_sample(run: &mut Run, slow: f64) {
+    for sample in &mut run.samples {
+        (sample.mode, sample.mops) = (Mode::Near, 50.0);
+    }
+    run.samples[0].mops = 50.0 * slow;
+    *run = summed_up(run.clone());
+}
+
+#[test]
+fn a_mean_outside_its_quartiles_is_explained() {
+    let said = "outside the quartiles";
+    let mut outcome = two_panels([&["2 servers"], &["mutex"]]);
+    assert!(!page::html(&outcome).contains(said));
+    with_a_slow_sample(&mut outcome.results.runs[1], 0.01);
+    let page = page::html(&outcome);
+    let sentence = "outside the quartiles for <code>2 servers</code> at 2 (servers): a harmonic \
+                    mean is pulled down by a few slow samples.";
+    assert!(page.contains(sentence), "{page}");
+    assert!(page.contains("\noutside the quartiles: a harmonic mean"));
+
+    let mut results = Recipe::default().make();
+    assert!(!html(&results).contains(said));
+    with_a_slow_sample(&mut results.runs[0], 0.01);
+    let page = html(&results);
+    assert!(page.contains(said) && page.contains("†</abbr>"));
+    assert!(crate::table::of(&results).contains(said));
 }

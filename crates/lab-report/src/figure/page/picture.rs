@@ -5,6 +5,7 @@ use crate::figure::measured::Measured;
 use crate::figure::outcome::Drawing;
 use crate::figure::outcome::{Axis, Curve, Outcome, PrintedMark};
 use crate::figure::quantity::{Quantity, Value};
+use crate::mean::Outside;
 use crate::method::{self, Styles};
 use crate::model::contention;
 use crate::page::figures::{WIDTH, between_integers, cache_marks};
@@ -13,8 +14,9 @@ use crate::plot::{
     Bar, BarPlot, Halo, LinePlot, Mark, Marker, Medium, Point, Scale, Series, Shade, Style,
     short_count, significant, trimmed,
 };
-use crate::words;
+use crate::words::{self, prose};
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
 /// Draws all pictures in one mode of the machine.
 pub(super) fn all(measured: &Measured<'_>, styles: &Styles) -> Markup {
@@ -33,6 +35,7 @@ pub(super) fn all(measured: &Measured<'_>, styles: &Styles) -> Markup {
                 div class="figures own" {
                     @for picture in pictures { (picture) }
                 }
+                @for sentence in outside(measured, panel) { p.fine { (prose(&sentence)) } }
             }
         }
     }
@@ -54,6 +57,34 @@ pub(super) fn first(measured: &Measured<'_>, number: usize, styles: &Styles) -> 
             &format!("\"f{number}-{}-", panel.key),
         ))
     })
+}
+
+/// Names the points of a panel whose mean lies outside the band of its quartiles, and says why.
+fn outside(measured: &Measured<'_>, panel: &Drawing) -> Vec<String> {
+    let mut found: BTreeMap<Outside, Vec<String>> = BTreeMap::new();
+    // All quantities of a mode follow from the same samples; the first one shows the band.
+    let quantity = panel.quantities.iter().find(|q| q.is_by_mode());
+    for line in &panel.lines {
+        let mut places: BTreeMap<Outside, Vec<String>> = BTreeMap::new();
+        for (x, value) in quantity.map_or(Vec::new(), |q| measured.points(&panel.key, line, *q)) {
+            if let Some(side) = quantity.and_then(|q| q.outside(&value)) {
+                places.entry(side).or_default().push(short_count(x));
+            }
+        }
+        for (side, xs) in places {
+            let words = format!("{} at {}", words::code(line), words::and(&xs));
+            found.entry(side).or_default().push(words);
+        }
+    }
+    let sentence = |(side, points): (Outside, Vec<String>)| {
+        let axis = &panel.axis.label;
+        let points = words::and(&points);
+        format!(
+            "The harmonic mean lies outside the quartiles for {points} ({axis}): {}.",
+            side.why()
+        )
+    };
+    found.into_iter().map(sentence).collect()
 }
 
 fn is_usual(measured: &Measured<'_>) -> bool {
@@ -278,12 +309,17 @@ fn tip(quantity: Quantity, value: &Value) -> String {
     let middle = quantity.words(value.middle);
     match value.n {
         0 => format!("{}: {middle}", quantity.head()),
-        n => format!(
-            "harmonic mean {middle} {}\nquartiles {} to {}, n = {n}",
-            quantity.head(),
-            significant(value.spread.0),
-            significant(value.spread.1)
-        ),
+        n => {
+            let outside = quantity.outside(value).map_or(String::new(), |outside| {
+                format!("\noutside the quartiles: {}", outside.why())
+            });
+            format!(
+                "harmonic mean {middle} {}\nquartiles {} to {}, n = {n}{outside}",
+                quantity.head(),
+                significant(value.spread.0),
+                significant(value.spread.1)
+            )
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! together.
 
 use crate::mean::Outside;
+use crate::overlay::chart::Better;
 use crate::plot::{percent, significant};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::schema::{ClientCounts, ConflictCounts, Mode, Run, Trustee};
@@ -146,6 +147,15 @@ impl Quantity {
                 | Self::Scalability
                 | Self::ScalabilityUs
         )
+    }
+
+    /// Returns the direction in which the quantity improves. Counters explain the others.
+    pub(crate) fn better(self) -> Better {
+        match self {
+            Self::Throughput | Self::PerThread | Self::PerSecond => Better::Higher,
+            Self::Scalability | Self::ScalabilityUs | Self::Latency => Better::Lower,
+            _ => Better::Neither,
+        }
     }
 
     /// Returns on which side of its quartiles a mean of samples lies; `None` between them.

@@ -8,6 +8,7 @@ use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::outcome::{About, Outcome};
 use crate::figure::quantity::Quantity;
+use crate::latency::LoadQuantity;
 use corelay_lab_measure::schema::{Mode, Percentiles, Results, Run};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,19 @@ pub struct Key {
     pub axis: Axis,
     /// The vertical axis: name and unit.
     pub(crate) quantity: String,
+    /// The direction in which the quantity improves.
+    pub(crate) better: Better,
+}
+
+/// The direction in which a quantity improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: the quantity explains others.
+    Neither,
 }
 
 /// A line of a chart.
@@ -49,6 +63,8 @@ pub struct Point {
     pub y: f64,
     /// First and third quartile, or the value itself.
     pub spread: (f64, f64),
+    /// Number of samples; 0 for a value over a whole run.
+    pub(crate) n: usize,
 }
 
 /// Makes all charts of a file.
@@ -86,6 +102,7 @@ fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
                             x,
                             y: value.middle,
                             spread: value.spread,
+                            n: value.n,
                         })
                         .collect(),
                 };
@@ -96,6 +113,7 @@ fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
                     what: format!("figure {}: {}", about.name, lower(&panel.title)),
                     axis: panel.axis.clone(),
                     quantity: quantity.label().to_owned(),
+                    better: quantity.better(),
                 },
                 lines: by_mode(|mode| match quantity {
                     Quantity::Throughput => in_mode(&Measured::in_mode(&outcome, mode)),
@@ -160,6 +178,7 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
                             x: *x as f64,
                             y: summary.median_mops,
                             spread: value.spread,
+                            n: value.n,
                         })
                     })
                     .collect(),
@@ -175,6 +194,7 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
                     false => Axis::vars(),
                 },
                 quantity: Quantity::Throughput.label().to_owned(),
+                better: Quantity::Throughput.better(),
             },
             lines: by_mode(line),
         }
@@ -186,6 +206,7 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
 /// the most threads and the fewest variables.
 fn of_latency(results: &Results) -> Vec<Chart> {
     type Pick = fn(&Percentiles) -> u64;
+    // A percentile has a spread over the samples, if the file has those of each sample.
     let runs = results.runs.iter().filter(|run| run.correct);
     let mut runs: Vec<&Run> = runs.filter(|run| run.load.is_some()).collect();
     let threads = runs.iter().map(|run| run.params.threads).max();
@@ -195,14 +216,24 @@ fn of_latency(results: &Results) -> Vec<Chart> {
         return Vec::new();
     };
     let offered = |run: &Run| run.load.map_or(0, |load| load.offered as u64);
-    let of = |(name, pick): (&str, Pick)| {
+    let of = |(name, quantity, pick): (&str, LoadQuantity, Pick)| {
         let line = |mode| {
             let point = |(x, run): &(u64, &Run)| {
+                let x = *x as f64;
+                if let Some(over) = quantity.of(run, mode) {
+                    return Some(Point {
+                        x,
+                        y: over.median,
+                        spread: (over.q1, over.q3),
+                        n: over.n,
+                    });
+                }
                 let us = pick(&run.by_mode.get(&mode)?.latency_ns?) as f64 / 1000.0;
                 Some(Point {
-                    x: *x as f64,
+                    x,
                     y: us,
                     spread: (us, us),
+                    n: 0,
                 })
             };
             let drawn = |line: data::MethodLine<'_>| ChartLine {
@@ -216,13 +247,16 @@ fn of_latency(results: &Results) -> Vec<Chart> {
                 what: format!("{}, arriving on a schedule", first.workload),
                 axis: Axis::log("operations per second offered"),
                 quantity: name.to_owned(),
+                better: Better::Lower,
             },
             lines: by_mode(line),
         }
     };
-    let picks: [(&str, Pick); 2] = [
-        ("median latency, µs", |p| p.p50),
-        ("99th percentile of latency, µs", |p| p.p99),
+    let picks: [(&str, LoadQuantity, Pick); 2] = [
+        ("median latency, µs", LoadQuantity::P50, |p| p.p50),
+        ("99th percentile of latency, µs", LoadQuantity::P99, |p| {
+            p.p99
+        }),
     ];
     picks.map(of).into()
 }

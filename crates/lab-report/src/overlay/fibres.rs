@@ -1,7 +1,7 @@
 //! Charts of fibre benchmarks over processors (C7): throughput, and scalability, which stays
 //! level if twice the processors do twice the work.
 
-use super::chart::{Chart, ChartLine, Key, Point, by_mode};
+use super::chart::{Better, Chart, ChartLine, Key, Point, by_mode};
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity;
 use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run, Size};
@@ -23,11 +23,19 @@ pub(super) fn of(results: &Results) -> Vec<Chart> {
     }
     let both = |(name, runs): (String, Vec<&Run>)| {
         [
-            chart(&name, &runs, Quantity::Throughput.label(), |mops, _| mops),
             chart(
                 &name,
                 &runs,
-                "ns × processors per operation (lower is better)",
+                (Quantity::Throughput.label(), Better::Higher),
+                |mops, _| mops,
+            ),
+            chart(
+                &name,
+                &runs,
+                (
+                    "ns × processors per operation (lower is better)",
+                    Better::Lower,
+                ),
                 |mops, processors| 1e3 / mops * processors,
             ),
         ]
@@ -51,7 +59,12 @@ fn name(run: &Run) -> String {
     }
 }
 
-fn chart(name: &str, runs: &[&Run], quantity: &str, value: fn(f64, f64) -> f64) -> Chart {
+fn chart(
+    name: &str,
+    runs: &[&Run],
+    (quantity, better): (&str, Better),
+    value: fn(f64, f64) -> f64,
+) -> Chart {
     let point = |run: &Run, summary: &ModeSummary| {
         let processors = run.params.threads as f64;
         let of = |mops| value(mops, processors);
@@ -60,6 +73,7 @@ fn chart(name: &str, runs: &[&Run], quantity: &str, value: fn(f64, f64) -> f64) 
             x: processors,
             y: of(summary.median_mops),
             spread: (one.min(other), one.max(other)),
+            n: summary.n,
         }
     };
     let lines = |mode: Mode| {
@@ -88,6 +102,7 @@ fn chart(name: &str, runs: &[&Run], quantity: &str, value: fn(f64, f64) -> f64) 
             what: name.to_owned(),
             axis: Axis::linear("processors"),
             quantity: quantity.to_owned(),
+            better,
         },
         lines: by_mode(lines),
     }

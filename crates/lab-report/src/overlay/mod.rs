@@ -1,7 +1,7 @@
 //! Results of several machines or commits, overlaid in shared pictures.
 //!
 //! ```text
-//!   files ── read ──► Input ── chart ──► Chart … ── lay ──► Overlay … ──► page, SVG, tables
+//!   files ── read ──► Input ── chart ──► Chart … ── lay ──► Overlay … ──► verdict, page, SVG, tables
 //!             │                  one for each workload,        those that
 //!             └ refused: foreign,  axis and quantity           all files have
 //!               cut, of another schema
@@ -18,3 +18,7 @@ mod fibres;
 pub mod lay;
 pub mod page;
 pub mod read;
+pub mod verdict;
+
+#[cfg(test)]
+mod tests;

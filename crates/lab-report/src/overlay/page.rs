@@ -5,12 +5,14 @@
 
 use super::chart::Point;
 use super::lay::{FileLabel, MergedLine, Overlay, Overlays};
+use super::verdict::{Verdict, reading};
 use crate::page::parts::{self, notes};
 use crate::page::shell;
 use crate::plot::{
     self, Halo, LinePlot, Marker, Medium, Scale, Series, Style, short_count, significant,
 };
-use maud::{PreEscaped, html};
+use crate::words::prose;
+use maud::{Markup, PreEscaped, html};
 
 /// The most lines of one picture.
 pub(crate) const LINES_PER_PICTURE: usize = 3;
@@ -128,6 +130,14 @@ fn slug(text: &str) -> String {
 }
 
 impl Picture {
+    /// Returns the lines' names with their looks.
+    #[cfg(test)]
+    pub(super) fn looks(&self) -> Vec<(&str, (&'static str, Marker))> {
+        let lines = self.plot.overlay.lines.iter();
+        let labels = lines.map(|line| line.label.as_str());
+        labels.zip(self.plot.looks.iter().copied()).collect()
+    }
+
     /// Draws the picture as SVG.
     pub fn svg(&self, medium: Medium) -> String {
         let Drawing {
@@ -246,11 +256,12 @@ pub fn all_pictures(laid: &Overlays) -> Vec<Picture> {
 
 /// Renders the page of overlaid results. `command` and `commit` say what made the page.
 pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
-    let methods = laid.methods();
+    let (methods, verdict) = (laid.methods(), laid.verdict());
     let body = html! {
         header {
             p.brand { "corelay plot" }
             h1 { "Results overlaid" }
+            p.headline { (prose(&verdict.headline)) }
         }
         div.scroll {
             table.legend {
@@ -271,6 +282,7 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
             }
         }
         (notes("Please note", &laid.notes))
+        (judged(&verdict, laid.files.len()))
         section.wide {
             @for (number, overlay) in laid.overlays.iter().enumerate() {
                 h2 { (overlay.title()) }
@@ -279,6 +291,7 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
                         (parts::picture(&picture.caption, &picture.svg(Medium::Page)))
                     }
                 }
+                (parts::table(&overlay.grid(&laid.files)))
             }
         }
     };
@@ -289,6 +302,24 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
         data: &laid.json(),
     };
     shell::document("Results overlaid", &body, &made_by, &saved)
+}
+
+/// Renders the verdict on each picture.
+fn judged(verdict: &Verdict, files: usize) -> Markup {
+    html! {
+        @if !verdict.pictures.is_empty() {
+            h2 { @if files > 1 { "Which file is faster where" } @else { "Which method is faster where" } }
+            ul.prose {
+                @for (title, sentences) in &verdict.pictures {
+                    li {
+                        b { (title) }
+                        @for sentence in sentences { div { (prose(sentence)) } }
+                    }
+                }
+            }
+            p.fine { (reading()) }
+        }
+    }
 }
 
 /// Draws the colour of a file.
@@ -330,75 +361,7 @@ impl Overlays {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::figure::outcome::Axis;
-    use crate::overlay::chart::Key;
-    use corelay_lab_measure::schema::Mode;
-
-    /// The overlay of two files with lines of these names.
-    fn overlay(what: &str, labels: &[&str]) -> Overlay {
-        let points = |y: f64| {
-            [1.0, 8.0].map(|x| Point {
-                x,
-                y,
-                spread: (0.9 * y, 1.1 * y),
-            })
-        };
-        let line = |label: &&str| MergedLine {
-            label: (*label).to_owned(),
-            files: vec![points(10.0).into(), points(20.0).into()],
-        };
-        Overlay {
-            key: Key {
-                what: what.to_owned(),
-                axis: Axis::vars(),
-                quantity: "million operations per second".to_owned(),
-            },
-            modes: vec![Mode::Near; 2],
-            lines: labels.iter().map(line).collect(),
-        }
-    }
-
-    fn laid(overlays: Vec<Overlay>) -> Overlays {
-        let file = |letter: char| FileLabel {
-            letter,
-            file: format!("{letter}.json"),
-            machine: "made up".to_owned(),
-            commit: "c".to_owned(),
-            command: "x".to_owned(),
-        };
-        Overlays {
-            files: vec![file('A'), file('B')],
-            overlays,
-            notes: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_method_looks_alike_in_all_pictures_of_the_page() {
-        let laid = laid(vec![
-            overlay("one", &["mutex", "mcs"]),
-            overlay("two", &["mcs", "clh", "mutex"]),
-            overlay("many", &["clh", "mutex", "mcs", "trust"]),
-        ]);
-        let mut looks: Vec<(String, (&str, Marker))> = Vec::new();
-        for picture in all_pictures(&laid) {
-            let Drawing {
-                overlay,
-                looks: own,
-                ..
-            } = picture.plot;
-            let labels = overlay.lines.into_iter().map(|line| line.label);
-            looks.extend(labels.zip(own));
-        }
-        assert_eq!(looks.len(), 9);
-        for (name, look) in &looks {
-            let alike = looks
-                .iter()
-                .all(|(other, its)| (name == other) == (look == its));
-            assert!(alike, "{looks:?}");
-        }
-    }
+    use super::look;
 
     #[test]
     fn thirty_lines_look_different() {

@@ -8,6 +8,7 @@ use corelay_lab_report::overlay::lay::{MAX_FILES, Overlays, lay};
 use corelay_lab_report::overlay::page;
 use corelay_lab_report::overlay::read::read;
 use corelay_lab_report::plot::Medium;
+use corelay_lab_report::words::wrap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -82,7 +83,15 @@ fn text(laid: &Overlays) -> String {
         );
     }
     for note in &laid.notes {
-        let _ = writeln!(text, "{}", corelay_lab_report::words::wrap(note, "! ", 96));
+        let _ = writeln!(text, "{}", wrap(note, "! ", 96));
+    }
+    let verdict = laid.verdict();
+    let _ = writeln!(text, "\n{}", wrap(&verdict.headline, "", 96));
+    for (title, sentences) in &verdict.pictures {
+        let _ = writeln!(text, "\n{}", wrap(title, "", 96));
+        for sentence in sentences {
+            let _ = writeln!(text, "{}", wrap(sentence, "- ", 96));
+        }
     }
     for overlay in &laid.overlays {
         let _ = writeln!(text, "\n{}", overlay.grid(&laid.files));

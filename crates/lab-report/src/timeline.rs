@@ -1,4 +1,5 @@
-//! The picture of a trace: all of it, and a close-up of its busiest thread.
+//! The picture of a trace: all of it, the time whose events are kept, and a close-up of its busiest
+//! thread.
 
 use crate::plot::{Kind, Medium, Panel, Row, Span, Timeline, duration, grouped};
 use corelay_sync::trace::{Event, ThreadTrace, Trace};
@@ -15,7 +16,11 @@ const CLOSE_UP_SPANS: usize = 60;
 /// The number of threads, and of stretches of each, that the close-up is chosen from.
 const CLOSE_UP_CHOICES: usize = 16;
 
-/// Colours of the events of corelay's own crates, in the order of the legend.
+/// How many times longer a stretch must be than the next, for a panel between the two.
+const PANEL_RATIO: u64 = 20;
+
+/// Colours of the events of corelay's own crates, in the order of the legend. An event gets
+/// another one if a span or instant of the same trace has its colour.
 const COLOURS: &[(&str, &str)] = &[
     ("pass", "c-trust"),
     ("batch", "c-blue"),
@@ -26,12 +31,15 @@ const COLOURS: &[(&str, &str)] = &[
     ("function", "c-green"),
     ("sleep", "c-grey"),
     ("wake one", "c-rose"),
-    ("wake all", "c-rose"),
+    ("wake all", "c-black"),
     ("part", "c-blue"),
 ];
 
-/// Colours for events of other crates.
-const SPARE: &[&str] = &["c-black", "c-green", "c-violet", "c-brown"];
+/// All colours of the stylesheet, those that differ most first.
+const ALL: &[&str] = &[
+    "c-black", "c-green", "c-rose", "c-violet", "c-gold", "c-blue", "c-brown", "c-trust", "c-sky",
+    "c-grey",
+];
 
 /// Draws `trace`, of a run of `command`, as a file of its own.
 pub fn picture(trace: &Trace, command: &str) -> String {
@@ -51,6 +59,18 @@ pub fn drawn(trace: &Trace, title: &str, id: &str, medium: Medium) -> String {
         only_busy: false,
     }];
     if let Some((from, to)) = close_up(&threads) {
+        if let Some((first, last)) = kept(&threads, (from, to), trace.length_ns) {
+            panels.push(Panel {
+                caption: format!(
+                    "The events kept by the threads of the close-up: {} from {} on",
+                    duration(last - first),
+                    duration(first)
+                ),
+                from: first,
+                to: last,
+                only_busy: true,
+            });
+        }
         panels.push(Panel {
             caption: format!(
                 "Close-up: {} from {} on, of the threads that are active then",
@@ -89,25 +109,49 @@ pub fn drawn(trace: &Trace, title: &str, id: &str, medium: Medium) -> String {
 }
 
 fn kinds(threads: &[&ThreadTrace]) -> Vec<Kind<'static>> {
-    let mut names: Vec<&'static str> = Vec::new();
+    let mut kinds: Vec<Kind<'static>> = Vec::new();
     for event in threads.iter().flat_map(|thread| &thread.events) {
-        if !names.contains(&event.mark.name()) {
-            names.push(event.mark.name());
+        let name = event.mark.name();
+        let is_instant = event.duration_ns.is_none();
+        match kinds.iter_mut().find(|kind| kind.name == name) {
+            Some(known) => known.is_instant &= is_instant,
+            None => kinds.push(Kind {
+                name,
+                colour: "",
+                is_instant,
+            }),
         }
     }
-    let place = |name: &&str| COLOURS.iter().position(|(known, _)| known == name);
-    names.sort_by_key(|name| place(name).unwrap_or(COLOURS.len()));
-    let mut spare = SPARE.iter().cycle();
-    names
-        .into_iter()
-        .map(|name| Kind {
-            name,
-            colour: match place(&name) {
-                Some(known) => COLOURS[known].1,
-                None => spare.next().expect("it goes round"),
-            },
-        })
-        .collect()
+    let place = |name: &str| COLOURS.iter().position(|(known, _)| *known == name);
+    kinds.sort_by_key(|kind| (kind.is_instant, place(kind.name).unwrap_or(COLOURS.len())));
+    // First the colours that readers know from other traces, then what is left.
+    for i in 0..kinds.len() {
+        if let Some(known) = place(kinds[i].name) {
+            let colour = COLOURS[known].1;
+            let is_free = kinds.iter().all(|kind| kind.colour != colour);
+            kinds[i].colour = if is_free { colour } else { "" };
+        }
+    }
+    for i in 0..kinds.len() {
+        if kinds[i].colour.is_empty() {
+            kinds[i].colour = free_colour(&kinds, kinds[i].is_instant);
+        }
+    }
+    kinds
+}
+
+/// Returns a colour that no kind has. If there is none, returns one that no other span has, or no
+/// other instant: the two differ in shape.
+fn free_colour(kinds: &[Kind<'_>], is_instant: bool) -> &'static str {
+    let has = |kind: &&Kind<'_>, colour: &&str| kind.colour == *colour;
+    let unused = |colour: &&&str| !kinds.iter().any(|kind| has(&kind, colour));
+    let alike = || kinds.iter().filter(|kind| kind.is_instant == is_instant);
+    let other_shape = |colour: &&&str| !alike().any(|kind| has(&kind, colour));
+    let found = ALL
+        .iter()
+        .find(unused)
+        .or_else(|| ALL.iter().find(other_shape));
+    found.unwrap_or(&"c-grey")
 }
 
 fn row(thread: &ThreadTrace, kinds: &[Kind<'_>]) -> Row {
@@ -136,7 +180,7 @@ fn row(thread: &ThreadTrace, kinds: &[Kind<'_>]) -> Row {
         label: thread.name.clone(),
         spans,
         gap: first.filter(|_| lost > 0).map(|first| {
-            let why = format!("{} events overwritten", grouped(lost));
+            let why = format!("{} older events overwritten", grouped(lost));
             (thread.since_ns.min(first), first, why)
         }),
     }
@@ -154,6 +198,29 @@ fn close_up(threads: &[&ThreadTrace]) -> Option<(u64, u64)> {
     let most = most.max()?;
     stretches.retain(|&stretch| busy(threads, stretch) == most);
     Some(stretches[stretches.len() / 2])
+}
+
+/// Returns the time from the oldest to the youngest event that the threads of the close-up have
+/// kept; `None` if the panels of the whole trace and of the close-up show as much. Of a long run a
+/// busy thread keeps the last milliseconds, which in the whole are too narrow to be seen.
+fn kept(threads: &[&ThreadTrace], (from, to): (u64, u64), length_ns: u64) -> Option<(u64, u64)> {
+    let inside = |event: &Event| (from..to).contains(&event.begin_ns);
+    let of_close_up = threads
+        .iter()
+        .filter(|thread| thread.events.iter().any(inside));
+    let lossy: Vec<_> = of_close_up
+        .filter(|thread| thread.overwritten() > 0)
+        .collect();
+    let begins = || {
+        lossy
+            .iter()
+            .flat_map(|thread| &thread.events)
+            .map(|event| event.begin_ns)
+    };
+    let (first, last) = (begins().min()?, begins().max()?);
+    let length = last - first;
+    (length * PANEL_RATIO < length_ns && length > (to - from) * PANEL_RATIO)
+        .then_some((first, last))
 }
 
 fn stretches(thread: &ThreadTrace) -> Vec<(u64, u64)> {
@@ -260,10 +327,76 @@ mod tests {
         let trace = trace(1, &events);
         let kinds = kinds(&[&trace.threads[0]]);
         let names: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
-        assert_eq!(names, ["pass", "wake all", "of a program's own"]);
+        // Spans come first, instants after them.
+        assert_eq!(names, ["pass", "of a program's own", "wake all"]);
         let row = row(&trace.threads[0], &kinds);
         let depths: Vec<_> = row.spans.iter().map(|span| span.depth).collect();
         assert_eq!(depths, [0, 1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn no_colour_of_the_legend_occurs_twice() {
+        static MARKS: [Mark; 16] = [
+            Mark::new("pass"),
+            Mark::new("batch"),
+            Mark::new("part"),
+            Mark::new("apply"),
+            Mark::new("wait for room"),
+            Mark::new("wait for answers"),
+            Mark::new("barrier"),
+            Mark::new("function"),
+            Mark::new("sleep"),
+            Mark::new("sample"),
+            Mark::new("wake one"),
+            Mark::new("wake all"),
+            Mark::new("client begins"),
+            Mark::new("client ends"),
+            Mark::new("trustee begins"),
+            Mark::new("trustee ends"),
+        ];
+        let spans = 10;
+        let events = MARKS.iter().zip(0..);
+        let events = events.map(|(mark, n)| event(mark, 10 * n, (n < spans).then_some(5)));
+        let trace = trace(1, &events.collect::<Vec<_>>());
+        let kinds = kinds(&[&trace.threads[0]]);
+        assert_eq!(kinds.len(), MARKS.len());
+        for (i, kind) in kinds.iter().enumerate() {
+            for other in &kinds[..i] {
+                let alike = (kind.colour, kind.is_instant) == (other.colour, other.is_instant);
+                assert!(!alike, "{} and {}", kind.name, other.name);
+            }
+        }
+        // As long as there are enough, not even a span and an instant share one.
+        let few = self::kinds(&[&ThreadTrace {
+            events: trace.threads[0].events[7..].to_vec(),
+            ..trace.threads[0].clone()
+        }]);
+        let mut colours: Vec<&str> = few.iter().map(|kind| kind.colour).collect();
+        colours.sort_unstable();
+        colours.dedup();
+        assert_eq!(colours.len(), few.len());
+    }
+
+    #[test]
+    fn a_long_run_has_a_panel_of_the_events_kept() {
+        let late = |n: u64| event(&PASS, 2_900_000_000 + 100 * n, Some(50));
+        let events: Vec<_> = (0..16_000).map(late).collect();
+        let mut trace = trace(2, &events);
+        trace.length_ns = 3_000_000_000;
+        let svg = picture(&trace, "corelay bench");
+        assert!(svg.contains("All of it: 3 s"));
+        assert!(
+            svg.contains("threads of the close-up: 1.6 ms from 2.9 s on"),
+            "{svg}"
+        );
+        assert!(svg.contains("Close-up: 6 µs"));
+        // The whole picture says in its rows what is missing from them.
+        assert!(svg.contains(">7 older events overwritten</text>"), "{svg}");
+        trace
+            .threads
+            .iter_mut()
+            .for_each(|thread| thread.recorded = 16_000);
+        assert!(!picture(&trace, "corelay bench").contains("The events kept"));
     }
 
     #[test]

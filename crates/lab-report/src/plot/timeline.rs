@@ -23,7 +23,7 @@ pub struct Timeline<'a> {
     pub(crate) kinds: Vec<Kind<'a>>,
     /// A row for each thread, from top to bottom.
     pub(crate) rows: Vec<Row>,
-    /// Stretches of time, drawn below each other. The first marks the others.
+    /// Stretches of time, drawn below each other. Each marks those after it.
     pub(crate) panels: Vec<Panel>,
     /// Notes for the reader, in lines below the picture.
     pub(crate) notes: Vec<String>,
@@ -38,6 +38,8 @@ pub struct Kind<'a> {
     pub(crate) name: &'a str,
     /// Class of `plot.css` that sets the colour.
     pub(crate) colour: &'static str,
+    /// Whether it has no length, and is drawn as a tick below the spans.
+    pub(crate) is_instant: bool,
 }
 
 /// A row of the picture: the spans of one thread.
@@ -106,8 +108,7 @@ impl Timeline<'_> {
         }
         self.legend(&mut body, &mut y);
         for (n, panel) in self.panels.iter().enumerate() {
-            let others = if n == 0 { &self.panels[1..] } else { &[] };
-            self.panel(&mut body, &mut y, panel, others);
+            self.panel(&mut body, &mut y, panel, &self.panels[n + 1..]);
         }
         for note in &self.notes {
             y += LETTER + 4.0;
@@ -130,7 +131,9 @@ impl Timeline<'_> {
 
     fn legend(&self, body: &mut String, y: &mut f64) {
         let mut x = 8.0;
-        for Kind { name, colour } in &self.kinds {
+        for kind in &self.kinds {
+            let Kind { name, colour, .. } = kind;
+            let (tick, rounding) = if kind.is_instant { (3.0, 0) } else { (14.0, 2) };
             let width = 22.0 + (name.chars().count() as f64 + 1.5) * LETTER_WIDTH;
             if x + width > self.width && x > 8.0 {
                 x = 8.0;
@@ -138,7 +141,8 @@ impl Timeline<'_> {
             }
             let _ = write!(
                 body,
-                r#"<g class="{colour}"><rect class="bar" x="{x:.1}" y="{:.1}" width="14" height="11" rx="2"></rect></g><text x="{:.1}" y="{:.1}">{}</text>"#,
+                r#"<g class="{colour}"><rect class="bar" x="{:.1}" y="{:.1}" width="{tick}" height="11" rx="{rounding}"></rect></g><text x="{:.1}" y="{:.1}">{}</text>"#,
+                x + (14.0 - tick),
                 *y - 10.0,
                 x + 19.0,
                 *y,
@@ -214,6 +218,15 @@ impl Timeline<'_> {
                 floor - top,
                 escape(why)
             );
+            if why.chars().count() as f64 * SMALL_LETTER_WIDTH + 8.0 <= to - from {
+                let _ = write!(
+                    body,
+                    r#"<text class="small" x="{:.1}" y="{:.1}">{}</text>"#,
+                    from + 4.0,
+                    top + LANE - 3.5,
+                    escape(why)
+                );
+            }
         }
         let mut narrow: Vec<Columns> = vec![Columns::default(); lanes];
         let mut instants = Columns::default();
@@ -264,7 +277,7 @@ impl Timeline<'_> {
 
     /// Draws a span by itself.
     fn wide(&self, body: &mut String, (from, to): (f64, f64), y: f64, span: &Span, end: u64) {
-        let Kind { name, colour } = &self.kinds[span.kind];
+        let Kind { name, colour, .. } = &self.kinds[span.kind];
         let width = to - from;
         let _ = write!(
             body,
@@ -458,10 +471,12 @@ mod tests {
                 Kind {
                     name: "pass",
                     colour: "c-trust",
+                    is_instant: false,
                 },
                 Kind {
                     name: "wake",
                     colour: "c-rose",
+                    is_instant: true,
                 },
             ],
             rows: vec![Row {

@@ -14,6 +14,7 @@ mod tables;
 use super::data::{self, MODES, Subject};
 use super::latency::Group;
 use super::method::{Form, Styles};
+use super::model::lines;
 use super::verdict::{
     Advice, Answer, Comparison, Finding, Level, Need, Section, Standing, Verdict, verdict,
 };
@@ -286,6 +287,13 @@ fn pictures(subject: &Subject<'_>, number: usize, results: &Results, styles: &St
                     "Models from the probed round trip, beside the measured values. They are yardsticks, not bounds: a lock that keeps its line for several operations in a row exceeds the first; requests that overlap or travel together exceed the second."
                 }
                 (table)
+            }
+            @if let Some(grid) = tables::lines_moved(subject) {
+                h2 { "On a larger machine" }
+                p.fine {
+                    "A model, not measured here: corelay's own source ran in lock step on a simulated machine of 4 sockets of 16 cores with 2 hardware threads each (" code { (lines::MACHINE) } "), with a thread on each of so many CPUs, of them one trustee if delegated. Lines that moved from cache to cache were counted, and nothing was timed. The more lines an operation moves, and the more with each CPU, the worse the method scales. " code { "corelay model lines" } " counts other machines and methods."
+                }
+                (parts::table(&grid))
             }
         }
     }

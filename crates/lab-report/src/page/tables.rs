@@ -4,7 +4,9 @@ use crate::data::{self, Measure, Subject};
 use crate::mean::{Outside, SIGN};
 use crate::method::{self, Styles};
 use crate::model::ceilings::Ceilings;
+use crate::model::lines;
 use crate::plot::{grouped, short_count, significant, swatch};
+use crate::table::grid::Grid;
 use crate::verdict::{Judge, Need};
 use crate::words;
 use corelay_lab_measure::schema::{Mode, Run};
@@ -139,6 +141,28 @@ pub(super) fn ceilings(subject: &Subject<'_>, threads: usize) -> Option<Markup> 
                 }
             }
         }
+    })
+}
+
+/// Makes the table of cache lines that the subject's methods move per operation on larger machines.
+/// `None` if the model does not hold for the subject, or has none of its methods.
+pub(super) fn lines_moved(subject: &Subject<'_>) -> Option<Grid> {
+    if !subject.has_models() {
+        return None;
+    }
+    let is_run = |method: &str| subject.right().any(|run| run.method == method);
+    let rows = lines::MOVED.iter().filter(|(method, _)| is_run(method));
+    let rows: Vec<Vec<String>> = rows
+        .map(|(method, moved)| {
+            let moved = moved.iter().map(|lines| significant(*lines));
+            std::iter::once((*method).to_owned()).chain(moved).collect()
+        })
+        .collect();
+    let head = lines::CPUS.iter().map(|cpus| format!("{cpus} CPUs"));
+    (!rows.is_empty()).then(|| Grid {
+        title: "Model: cache lines moved per operation on one variable".to_owned(),
+        head: std::iter::once("method".to_owned()).chain(head).collect(),
+        rows,
     })
 }
 

@@ -181,6 +181,23 @@ fn the_verdict_comes_first_and_its_losing_side_before_its_winning_side() {
 }
 
 #[test]
+fn lines_moved_on_larger_machines_are_labelled_as_a_model() {
+    let page = html(&Recipe::default().make());
+    let (_, section) = page.split_once("<h2>On a larger machine</h2>").unwrap();
+    assert!(section.starts_with("<p class=\"fine\">A model, not measured here"));
+    let row = "<th>ticket</th><td class=\"num\">4.21</td><td class=\"num\">14.8</td>\
+               <td class=\"num\">66.3</td>";
+    assert!(section.contains(row), "{section}");
+    // A mutex is no source of corelay's.
+    assert!(!section.contains("<th>mutex</th><td class=\"num\">"));
+    let mut own = Recipe::default().make();
+    own.runs
+        .iter_mut()
+        .for_each(|run| run.workload = "a map of one's own".to_owned());
+    assert!(!html(&own).contains("On a larger machine"));
+}
+
+#[test]
 fn embedded_results_are_the_results() {
     for Case {
         name,

@@ -478,6 +478,38 @@ fn cells(row: &Row) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corelay_lab_report::model::lines as stored;
+
+    #[test]
+    fn the_stored_counts_are_those_of_the_simulator() {
+        let machine: Machine = stored::MACHINE.parse().unwrap();
+        let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
+        let order = topology.sequence(&Order::Sockets).unwrap();
+        for (name, moved) in stored::MOVED {
+            let method: Method = name.parse().unwrap();
+            for (cpus, lines) in stored::CPUS.into_iter().zip(moved) {
+                // Without optimisation, 128 CPUs take more than a minute.
+                if cfg!(debug_assertions) && cpus > 32 {
+                    continue;
+                }
+                let setup = Setup {
+                    machine,
+                    places: order[..cpus].to_vec(),
+                    workload: Workload::FetchAdd,
+                    size: 0,
+                    operations: method.operations(),
+                    work: 1,
+                };
+                let count = setup.count(method);
+                let now = count.per_operation(count.all.moved.into_iter().sum());
+                assert!(
+                    (now - lines).abs() < 0.02 + 0.01 * lines,
+                    "{name} moves {now:.2} lines on {cpus} CPUs, and model/lines.rs of the report \
+                     says {lines}; correct it there"
+                );
+            }
+        }
+    }
 
     #[test]
     fn names_are_read_once_each() {

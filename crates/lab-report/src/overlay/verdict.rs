@@ -2,8 +2,8 @@
 //! much.
 //!
 //! Each point of a line is judged by itself. A file leads there if its quartiles lie apart from
-//! those of the next best file and its median is at least [`LEAST`] times as good. Points of fewer
-//! than [`MIN_SAMPLES`] samples are not judged, nor counters, of which neither more nor less is
+//! those of the next best file and its median is at least `LEAST` times as good. Points of fewer
+//! than `MIN_SAMPLES` samples are not judged, nor counters, of which neither more nor less is
 //! better.
 
 use super::chart::{Better, Point};

@@ -23,10 +23,10 @@ impl Outside {
     /// Places a mean of throughput beside quartiles. Compares them as they are shown, so that
     /// rounding errors of equal samples do not count.
     pub(crate) fn of(mean: f64, (low, high): (f64, f64)) -> Option<Self> {
-        let is_shown = |bound: f64| significant(bound) != significant(mean);
+        let differs = |bound: f64| significant(bound) != significant(mean);
         match mean {
-            mean if mean < low && is_shown(low) => Some(Self::Slower),
-            mean if mean > high && is_shown(high) => Some(Self::Faster),
+            mean if mean < low && differs(low) => Some(Self::Slower),
+            mean if mean > high && differs(high) => Some(Self::Faster),
             _ => None,
         }
     }
@@ -39,8 +39,8 @@ impl Outside {
             (low.min(s.q1_mops), high.max(s.q3_mops))
         });
         // Without quartiles there is nothing to lie outside of.
-        let is_shown = run.correct && low <= high && run.harmonic_mean_mops > 0.0;
-        is_shown.then(|| Self::of(run.harmonic_mean_mops, (low, high)))?
+        let has_both = run.correct && low <= high && run.harmonic_mean_mops > 0.0;
+        has_both.then(|| Self::of(run.harmonic_mean_mops, (low, high)))?
     }
 
     /// Returns the reason.

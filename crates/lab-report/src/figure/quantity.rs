@@ -6,7 +6,6 @@
 //! together.
 
 use crate::mean::Outside;
-use crate::overlay::chart::Better;
 use crate::plot::{percent, significant};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::schema::{ClientCounts, ConflictCounts, Mode, Run, Trustee};
@@ -56,6 +55,17 @@ pub struct Value {
     pub(crate) spread: (f64, f64),
     /// Number of samples; 0 for a counter over a whole run.
     pub(crate) n: usize,
+}
+
+/// The direction in which a quantity improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: the quantity explains others.
+    Neither,
 }
 
 impl Quantity {
@@ -161,10 +171,10 @@ impl Quantity {
     /// Returns on which side of its quartiles a mean of samples lies; `None` between them.
     pub(crate) fn outside(self, value: &Value) -> Option<Outside> {
         let outside = Outside::of(value.middle, value.spread)?;
-        Some(match (self, outside) {
+        Some(match (self.better(), outside) {
             // The less time, the faster.
-            (Self::Scalability | Self::ScalabilityUs, Outside::Slower) => Outside::Faster,
-            (Self::Scalability | Self::ScalabilityUs, Outside::Faster) => Outside::Slower,
+            (Better::Lower, Outside::Slower) => Outside::Faster,
+            (Better::Lower, Outside::Faster) => Outside::Slower,
             _ => outside,
         })
     }

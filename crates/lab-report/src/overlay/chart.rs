@@ -7,7 +7,7 @@ use crate::data::{self, MODES, Subject, lines};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::outcome::{About, Outcome};
-use crate::figure::quantity::Quantity;
+use crate::figure::quantity::{Better, Quantity};
 use crate::latency::LoadQuantity;
 use corelay_lab_measure::schema::{Mode, Percentiles, Results, Run};
 use std::collections::BTreeMap;
@@ -32,17 +32,6 @@ pub struct Key {
     pub(crate) quantity: String,
     /// The direction in which the quantity improves.
     pub(crate) better: Better,
-}
-
-/// The direction in which a quantity improves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-    /// Neither: the quantity explains others.
-    Neither,
 }
 
 /// A line of a chart.

@@ -1,9 +1,9 @@
 //! Charts of fibre benchmarks over processors (C7): throughput, and scalability, which stays
 //! level if twice the processors do twice the work.
 
-use super::chart::{Better, Chart, ChartLine, Key, Point, by_mode};
+use super::chart::{Chart, ChartLine, Key, Point, by_mode};
 use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity;
+use crate::figure::quantity::{Better, Quantity};
 use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run, Size};
 
 /// Whether a run is of a benchmark of fibres.

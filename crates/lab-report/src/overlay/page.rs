@@ -11,7 +11,7 @@ use crate::page::shell;
 use crate::plot::{
     self, Halo, LinePlot, Marker, Medium, Scale, Series, Style, short_count, significant,
 };
-use crate::words::prose;
+use crate::words::{count, prose};
 use maud::{Markup, PreEscaped, html};
 
 /// The most lines of one picture.
@@ -261,6 +261,7 @@ pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
         header {
             p.brand { "corelay plot" }
             h1 { "Results overlaid" }
+            p.sub { (count(laid.files.len() as u64, "file of results", "files of results")) }
             p.headline { (prose(&verdict.headline)) }
         }
         div.scroll {

@@ -1,9 +1,10 @@
 //! Tests of overlaid results: the looks of their lines, the verdict, and the page.
 
-use super::chart::{Better, Key, Point};
+use super::chart::{Key, Point};
 use super::lay::{FileLabel, MergedLine, Overlay, Overlays};
 use super::page;
 use crate::figure::outcome::Axis;
+use crate::figure::quantity::Better;
 use corelay_lab_measure::schema::Mode;
 
 /// Makes points over 1, 8 and 64 variables, with quartiles 2 % around them.

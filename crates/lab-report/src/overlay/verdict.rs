@@ -6,18 +6,20 @@
 //! than `MIN_SAMPLES` samples are not judged, nor counters, of which neither more nor less is
 //! better.
 
-use super::chart::{Better, Point};
+use super::chart::Point;
 use super::lay::{MergedLine, Overlay, Overlays};
+use crate::figure::quantity::Better;
 use crate::method;
 use crate::plot::short_count;
 use crate::verdict::{MIN_SAMPLES, Need};
 use crate::words::{self, and, code, count, times};
 use corelay_lab_measure::measure::stats::quantile;
+use std::cmp::{Ordering, Reverse};
 
 /// Least ratio of two medians that counts as a difference.
 const LEAST: f64 = 1.05;
 
-/// What the overlaid results say.
+/// The verdict on overlaid results.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// The answer, over all pictures.
@@ -27,7 +29,7 @@ pub struct Verdict {
 }
 
 /// Explains how differences were judged.
-pub(crate) fn reading() -> String {
+pub fn reading() -> String {
     format!(
         "A file counts as faster at a point if its quartiles lie apart from the others' and its \
          median is at least {:.0} % better. Points of fewer than {MIN_SAMPLES} samples are not \
@@ -109,7 +111,7 @@ impl Overlays {
                 format!("{letter} is faster at {} ({by})", ahead.len()),
             ));
         }
-        parts.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        parts.sort_by_key(|(n, _)| Reverse(*n));
         let mut parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
         if apart < all.len() {
             let level = all.len() - apart;
@@ -159,13 +161,11 @@ impl Overlay {
         let xs = merged.xs();
         let best = |x: &f64| {
             let places = merged.at(*x);
-            let better = |a: &&(usize, Point), b: &&(usize, Point)| {
-                self.key.better.factor(a.1.y, b.1.y).total_cmp(&1.0)
-            };
-            let (first, point) = places.iter().max_by(better)?;
+            let better = self.key.better;
+            let (first, point) = places.iter().max_by(|a, b| better.order(a.1.y, b.1.y))?;
             let level = places
                 .iter()
-                .filter(|(n, other)| n != first && self.key.better.lead(*point, *other).is_none());
+                .filter(|(n, other)| n != first && better.lead(*point, *other).is_none());
             Some((lines[*first].label.as_str(), level.count()))
         };
         let mut parts: Vec<(&str, Vec<f64>, usize)> = Vec::new();
@@ -219,7 +219,7 @@ impl MergedLine {
         let lead = |x: f64| {
             let mut places = self.at(x);
             // The best first.
-            places.sort_by(|a, b| better.factor(b.1.y, a.1.y).total_cmp(&1.0));
+            places.sort_by(|a, b| better.order(b.1.y, a.1.y));
             let [(file, best), (_, next), ..] = *places else {
                 return None;
             };
@@ -234,6 +234,14 @@ impl MergedLine {
 }
 
 impl Better {
+    /// Orders two values, the worse one first.
+    fn order(self, a: f64, b: f64) -> Ordering {
+        match self {
+            Self::Lower => b.total_cmp(&a),
+            Self::Higher | Self::Neither => a.total_cmp(&b),
+        }
+    }
+
     /// Returns how many times as good as `next` the value is.
     fn factor(self, value: f64, next: f64) -> f64 {
         match self {

@@ -291,7 +291,7 @@ fn pictures(subject: &Subject<'_>, number: usize, results: &Results, styles: &St
             @if let Some(grid) = tables::lines_moved(subject) {
                 h2 { "On a larger machine" }
                 p.fine {
-                    "A model, not measured here: corelay's own source ran in lock step on a simulated machine of 4 sockets of 16 cores with 2 hardware threads each (" code { (lines::MACHINE) } "), with a thread on each of so many CPUs, of them one trustee if delegated. Lines that moved from cache to cache were counted, and nothing was timed. The more lines an operation moves, and the more with each CPU, the worse the method scales. " code { "corelay model lines" } " counts other machines and methods."
+                    "A model, not measured here: corelay's own source ran in lock step on a simulated machine of 4 sockets of 16 cores with 2 hardware threads each (" code { (lines::MACHINE) } "), with one thread on each of 8, 32 or 128 CPUs; where a method delegates, one of these threads is the trustee. Lines that moved from cache to cache were counted, and nothing was timed. A method scales badly if its operations move many lines, and worse if they move more with every CPU. " code { "corelay model lines" } " counts other machines and methods."
                 }
                 (parts::table(&grid))
             }

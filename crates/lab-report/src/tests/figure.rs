@@ -44,11 +44,7 @@ fn two_panels(lines: [&[&str]; 2]) -> Outcome {
 fn a_line_looks_alike_in_all_panels_of_a_figure() {
     let outcome = two_panels([&["2 servers", "mutex"], &["1 server", "2 servers"]]);
     let page = page::html(&outcome);
-    let options = roxmltree::ParsingOptions {
-        allow_dtd: true,
-        ..Default::default()
-    };
-    let tree = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let tree = parsed(&page);
     let mut looks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let series = tree.descendants().filter(|node| {
         let class = node.attribute("class");

@@ -12,6 +12,15 @@ use corelay_lab_measure::schema::{Mode, Results};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+/// Parses a page, which is XML too.
+fn parsed(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(page, options).expect("well-formed")
+}
+
 /// Made-up results of one kind, with their page and verdict; made once for all tests.
 struct Case {
     name: &'static str,

@@ -5,12 +5,7 @@ use super::*;
 #[test]
 fn every_page_is_well_formed_and_needs_nothing_else() {
     for Case { name, page, .. } in CASES.iter() {
-        let options = roxmltree::ParsingOptions {
-            allow_dtd: true,
-            ..Default::default()
-        };
-        let tree = roxmltree::Document::parse_with_options(page, options)
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let tree = parsed(page);
         let mut ids = BTreeMap::new();
         for node in tree.descendants().filter(roxmltree::Node::is_element) {
             let tag = node.tag_name().name();
@@ -67,11 +62,7 @@ fn every_picture_stands_alone() {
 #[test]
 fn points_are_reached_by_keyboard() {
     for Case { name, page, .. } in CASES.iter() {
-        let options = roxmltree::ParsingOptions {
-            allow_dtd: true,
-            ..Default::default()
-        };
-        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        let tree = parsed(page);
         let of_class = |class: &'static str| {
             let nodes = tree.descendants();
             nodes.filter(move |node| node.attribute("class") == Some(class))
@@ -102,11 +93,7 @@ fn points_are_reached_by_keyboard() {
 #[test]
 fn letters_of_pictures_are_ten_pixels_high() {
     for Case { name, page, .. } in CASES.iter() {
-        let options = roxmltree::ParsingOptions {
-            allow_dtd: true,
-            ..Default::default()
-        };
-        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        let tree = parsed(page);
         let plots = tree.descendants();
         for plot in plots.filter(|node| node.attribute("class") == Some("plot")) {
             let units = plot.attribute("viewBox").unwrap().split(' ').nth(2);
@@ -129,11 +116,7 @@ fn letters_of_pictures_are_ten_pixels_high() {
 #[test]
 fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
     for Case { name, page, .. } in CASES.iter() {
-        let options = roxmltree::ParsingOptions {
-            allow_dtd: true,
-            ..Default::default()
-        };
-        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        let tree = parsed(page);
         for svg in tree
             .descendants()
             .filter(|n| n.attribute("class") == Some("plot"))

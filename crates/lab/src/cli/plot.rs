@@ -7,6 +7,7 @@ use corelay_lab_report::output::{self, Target};
 use corelay_lab_report::overlay::lay::{MAX_FILES, Overlays, lay};
 use corelay_lab_report::overlay::page;
 use corelay_lab_report::overlay::read::read;
+use corelay_lab_report::overlay::verdict::reading;
 use corelay_lab_report::plot::Medium;
 use corelay_lab_report::words::wrap;
 use std::fmt::Write;
@@ -92,6 +93,9 @@ fn text(laid: &Overlays) -> String {
         for sentence in sentences {
             let _ = writeln!(text, "{}", wrap(sentence, "- ", 96));
         }
+    }
+    if !verdict.pictures.is_empty() {
+        let _ = writeln!(text, "\n{}", wrap(&reading(), "", 96));
     }
     for overlay in &laid.overlays {
         let _ = writeln!(text, "\n{}", overlay.grid(&laid.files));

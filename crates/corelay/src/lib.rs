@@ -63,9 +63,9 @@
 
 pub use corelay_delegate::{
     ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, LaunchHandle,
-    Member, Metrics, ParsePolicyError, Poisoned, Policy, Report, Reporter, StartError, Team,
-    TeamBuilder, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
-    TryApplyThenError, TryLaunchError, TryPostError, barrier, poll, report,
+    Member, Metrics, ParsePolicyError, Poisoned, Policy, Report, Reporter, RequestName, StartError,
+    Team, TeamBuilder, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
+    TryApplyThenError, TryLaunchError, TryPostError, TypeName, barrier, name, poll, report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

@@ -6,6 +6,7 @@
 //! result is on the stack of the thread that makes it, since a function returns it there: see
 //! [`Builder::stack_size`](crate::Builder::stack_size).
 
+use crate::operation::Operation;
 use std::mem::MaybeUninit;
 use std::thread;
 
@@ -18,12 +19,6 @@ const LARGE: usize = 4 << 10;
 /// not taken leaves no room for its temporaries on the stack, not even in unoptimised builds.
 pub(crate) const fn is_large<V>() -> bool {
     size_of::<V>() > LARGE
-}
-
-/// Runs a closure in its box, without moving it to the stack.
-pub(crate) fn run_boxed<A, R, F: FnOnce(A) -> R>(f: Box<F>, a: A) -> R {
-    let f: Box<dyn FnOnce(A) -> R + '_> = f;
-    f(a)
 }
 
 /// A closure and the room for its result, both boxed. A request then carries their address only.
@@ -48,31 +43,46 @@ impl<F, R> ByAddress<F, R> {
         }
     }
 
-    /// Runs the closure, which has not been run yet.
-    pub(crate) fn run<T>(&mut self, value: &mut T)
-    where
-        F: FnOnce(&mut T) -> R,
-    {
-        let f = self.f.take().expect("a request runs once");
-        self.result.write(run_boxed(f, value));
+    /// The operation that runs the closure, which has not been run yet, and has its name.
+    pub(crate) fn operation(&mut self) -> RunByAddress<'_, F, R> {
+        RunByAddress(self)
     }
 
     /// The outcome of the call with the closure's result, or the closure if it has not been run.
     ///
     /// # Safety
-    /// `outcome` is `Ok(Ok(()))` only if [`run`](Self::run) has returned, and `Err` only if it has
-    /// not been called.
+    /// `outcome` is `Ok(Ok(()))` only if its [`operation`](Self::operation) has returned, and `Err` only if that
+    /// has not been run.
     pub(crate) unsafe fn finish<E>(
         self,
         outcome: Result<thread::Result<()>, E>,
     ) -> Result<thread::Result<R>, (E, F)> {
         match outcome {
-            // SAFETY: `run` has returned, as the caller of `finish` promises, so it has written the
+            // SAFETY: the operation has returned, as the caller of `finish` promises, so it has written the
             // result.
             Ok(Ok(())) => Ok(Ok(*unsafe { self.result.assume_init() })),
             Ok(Err(payload)) => Ok(Err(payload)),
             Err(why) => Err((why, *self.f.expect("it has not been run"))),
         }
+    }
+}
+
+/// The operation that a [`ByAddress`] sends.
+pub(crate) struct RunByAddress<'a, F, R>(&'a mut ByAddress<F, R>);
+
+impl<T, R, F: Operation<T, R>> Operation<T, ()> for RunByAddress<'_, F, R> {
+    #[inline(always)]
+    fn run(self, value: &mut T) {
+        let f = self.0.f.take().expect("a request runs once");
+        self.0.result.write(f.run_boxed(value));
+    }
+
+    fn run_boxed(self: Box<Self>, value: &mut T) {
+        self.run(value);
+    }
+
+    fn name() -> &'static str {
+        F::name()
     }
 }
 
@@ -120,20 +130,19 @@ pub(crate) unsafe fn take<F>(place: *mut F) -> F {
     }
 }
 
-/// Takes the closure that [`put`] has written and runs it with `a`; a large one runs in its box.
+/// Takes the closure that [`put`] has written and runs it on `value`; a large one runs in its box.
 ///
 /// # Safety
 /// [`put`] has written it, and nobody has taken it.
 #[inline(always)]
-pub(crate) unsafe fn run<A, R, F: FnOnce(A) -> R>(place: *mut F, a: A) -> R {
+pub(crate) unsafe fn run<T, R, F: Operation<T, R>>(place: *mut F, value: &mut T) -> R {
     if const { is_large::<F>() } {
         // SAFETY: `F` is large; the caller promises that `put` has written it and nobody has taken
         // it.
-        run_boxed(unsafe { take_box(place) }, a)
+        unsafe { take_box(place) }.run_boxed(value)
     } else {
         // SAFETY: the caller promises that `put` has written the closure and nobody has taken it.
-        let f = unsafe { place.read() };
-        f(a)
+        unsafe { place.read() }.run(value)
     }
 }
 

@@ -16,7 +16,7 @@
 //!
 //! | layer | idea |
 //! |---|---|
-//! | `error`, `catch`, `large`, `metrics` | errors, panics, large closures, counters |
+//! | `error`, `catch`, `operation`, `large`, `metrics` | errors, panics, operations and their names, large closures, counters |
 //! | `wire` | the memory that a client and a trustee share: rings, mail line, inbox |
 //! | `observe` | notes for reports |
 //! | `policy` | when a member of a flat team serves |
@@ -50,6 +50,7 @@ mod launched;
 mod metrics;
 mod object;
 mod observe;
+mod operation;
 mod policy;
 pub mod report;
 mod request;
@@ -70,6 +71,7 @@ pub use error::{
 pub use flat::{Member, Team, TeamBuilder};
 pub use launched::handle::LaunchHandle;
 pub use metrics::Metrics;
+pub use operation::{RequestName, TypeName};
 pub use policy::{ParsePolicyError, Policy};
 #[doc(inline)]
 pub use report::{Report, Reporter};

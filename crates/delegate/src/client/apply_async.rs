@@ -11,6 +11,7 @@ use crate::client::future::{ApplyFuture, SlotResult};
 use crate::client::kind::Kind;
 use crate::client::{Client, Patience, Refusal};
 use crate::object::{Header, Object};
+use crate::operation::Operation;
 use crate::request::label::Label;
 use crate::request::track::Track;
 use crate::request::{Cursors, Packed, Vtable, read_label, write_label};
@@ -18,7 +19,7 @@ use crate::slots::SlotPtr;
 use crate::wire::ring::MAX_CAPTURE_WORDS;
 use crate::wire::word::{Position, is_past, step};
 use corelay_sync::facade::memory;
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::marker::PhantomData;
 
 /// A request in the ring: `F` on a `T`, giving `R` to a future.
@@ -32,7 +33,7 @@ type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 /// has written each slot last, so its line lies in the client's cache.
 const AHEAD: usize = 6;
 
-impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
+impl<T, F: Operation<T, R>, R> ApplyAsyncRecord<T, F, R> {
     /// Units that the request takes in the request ring.
     pub(crate) const UNITS: usize = 2 + Captures::<F>::WORDS;
 
@@ -45,7 +46,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
         launch: None,
         step: Self::STEP,
         answer_units: 0,
-        name: type_name::<F>,
+        name: F::name,
     };
 
     /// Writes the record of a request: its label, the slot for its result, and its closure.
@@ -167,7 +168,7 @@ unsafe fn slot_of(record: *mut u64) -> SlotPtr {
 /// future.
 pub(crate) struct ApplyAsync<F, R>(PhantomData<(F, R)>);
 
-impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
+impl<T, F: Operation<T, R>, R> Kind<T> for ApplyAsync<F, R> {
     type Sent = F;
     type Receipt = ApplyFuture<R>;
 

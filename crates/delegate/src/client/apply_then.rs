@@ -8,6 +8,7 @@ use crate::client::{Client, Patience, Refusal};
 use crate::context::serving::Serving;
 use crate::object::Header;
 use crate::object::handle::Handle;
+use crate::operation::Operation;
 use crate::request::label::Label;
 use crate::request::{ApplyRecord, CallRecord, Callback, Vtable};
 use crate::wire::word::Position;
@@ -18,7 +19,7 @@ pub(crate) struct ApplyThen<F, R, C>(PhantomData<(F, R, C)>);
 
 impl<T, F, R, C> Kind<T> for ApplyThen<F, R, C>
 where
-    F: FnOnce(&mut T) -> R,
+    F: Operation<T, R>,
     C: FnOnce(R),
 {
     type Sent = (F, C);
@@ -118,7 +119,7 @@ where
 
 impl<T, F, R, C> Nests<T> for ApplyThen<F, R, C>
 where
-    F: FnOnce(&mut T) -> R,
+    F: Operation<T, R>,
     C: FnOnce(R),
 {
     unsafe fn run_here(serving: &Serving, object: *mut Header, (f, then): (F, C)) {
@@ -136,7 +137,7 @@ where
 /// A request of [`Trust::post`](crate::Trust::post): `F`, without an answer.
 pub(crate) struct Post<F>(PhantomData<F>);
 
-impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
+impl<T, F: Operation<T, ()>> Kind<T> for Post<F> {
     type Sent = F;
     type Receipt = ();
 
@@ -201,7 +202,7 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
     }
 }
 
-impl<T, F: FnOnce(&mut T)> Nests<T> for Post<F> {
+impl<T, F: Operation<T, ()>> Nests<T> for Post<F> {
     unsafe fn run_here(serving: &Serving, object: *mut Header, f: F) {
         // SAFETY: the caller answers for the object; no closure runs.
         if let Err(payload) = unsafe { serving.run_here::<T, F, ()>(object, f) } {

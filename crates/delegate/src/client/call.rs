@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::client::mark;
 use crate::object::Header;
+use crate::operation::Operation;
 use crate::request::{CallFrame, CallRecord};
 use crate::wire::word::Mail;
 use corelay_sync::facade::atomic::Ordering;
@@ -26,7 +27,7 @@ impl Client {
         f: F,
     ) -> Result<Result<R, Box<dyn Any + Send>>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         if self.own && self.calls_at_once() {
             // SAFETY: `calls_at_once` has returned true; the caller answers for the object.
@@ -58,7 +59,7 @@ impl Client {
         f: F,
     ) -> Result<Result<R, Box<dyn Any + Send>>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         if self.calling.get() {
             used_twice();
@@ -113,7 +114,7 @@ impl Client {
         frame: &mut CallFrame<F, R>,
     ) -> Mail
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         // SAFETY: no other mail call is under way, so the line is the client's; the caller keeps
         // the frame.

@@ -14,8 +14,8 @@ use crate::client::{Client, Patience, Refusal};
 use crate::context::coroutine::{LaunchBody, Ticket};
 use crate::context::discard::discard;
 use crate::context::serving::Serving;
-use crate::large::run_boxed;
 use crate::object::{Header, Object};
+use crate::operation::Operation;
 use crate::request::label::Label;
 use crate::request::track::Track;
 use crate::request::{Cursors, Vtable, read_label, write_label};
@@ -25,7 +25,7 @@ use crate::wire::LaunchId;
 use crate::wire::word::{Position, step};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::memory;
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::marker::PhantomData;
 
 /// A closure to be launched, with the slot for its result and the ticket by which its client counts
@@ -53,7 +53,7 @@ impl<T, F, R> TypedLaunch<T, F, R> {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> LaunchBody for TypedLaunch<T, F, R> {
+impl<T, F: Operation<T, R>, R> LaunchBody for TypedLaunch<T, F, R> {
     unsafe fn run(self: Box<Self>, object: *mut Header, serving: &Serving) -> Ticket {
         let PendingLaunch {
             f, slot, ticket, ..
@@ -63,7 +63,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchBody for TypedLaunch<T, F, R> {
         let value = unsafe { Object::value(object.cast::<Object<T>>()) };
         // SAFETY: the launch's own slot, written once. The result leaves the stack as soon as it is
         // there.
-        match guarded(|| unsafe { SlotResult::<R>::write(slot, run_boxed(f, value)) }) {
+        match guarded(|| unsafe { SlotResult::<R>::write(slot, f.run_boxed(value)) }) {
             // SAFETY: the launch's own slot, which `write` has just filled.
             Ok(()) => unsafe { SlotResult::<R>::announce(slot) },
             Err(payload) => {
@@ -83,7 +83,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchBody for TypedLaunch<T, F, R> {
 /// A request in the ring: `F` on a `T`, in a coroutine, giving `R` to a handle.
 struct LaunchRecord<T, F, R>(PhantomData<(T, F, R)>);
 
-impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
+impl<T, F: Operation<T, R>, R> LaunchRecord<T, F, R> {
     /// Units that the request takes in the request ring.
     const UNITS: usize = 3;
 
@@ -96,7 +96,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
         launch: Some(Self::number),
         step: Self::STEP,
         answer_units: 0,
-        name: type_name::<F>,
+        name: F::name,
     };
 
     /// Writes the record of a request: its label, its slot, and the boxed launch.
@@ -189,7 +189,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
 /// `object` is an `Object<T>` of the trustee that `serving` belongs to, alive and not held.
 unsafe fn begin<T, F, R>(serving: &Serving, object: *mut Header, request: Box<TypedLaunch<T, F, R>>)
 where
-    F: FnOnce(&mut T) -> R,
+    F: Operation<T, R>,
 {
     let slot = request.request.slot;
     let body: Box<dyn LaunchBody + '_> = request;
@@ -237,7 +237,7 @@ impl<F, R> Launch<F, R> {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
+impl<T, F: Operation<T, R>, R> Kind<T> for Launch<F, R> {
     type Sent = F;
     type Receipt = (ApplyFuture<R>, LaunchId);
 

@@ -12,6 +12,7 @@ use crate::context::member::{serve_once, with_duty};
 use crate::context::serving::Serving;
 use crate::context::thread::in_leaf;
 use crate::object::Header;
+use crate::operation::Operation;
 use crate::policy::Schedule;
 use std::any::Any;
 
@@ -53,7 +54,7 @@ impl Client {
     #[inline]
     pub(crate) unsafe fn run_own<T, F, R>(&self, object: *mut Header, f: F) -> Result<R, Payload>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         with_duty(|duty| duty.runs_own());
         let ran = Serving::with_current(|serving| {

@@ -3,6 +3,7 @@
 use super::apply_then::Post;
 use super::parked::{Closed, Outcome};
 use crate::error::AsyncError;
+use crate::operation::{Named, RequestName, TypeName};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,20 +18,20 @@ use std::task::{Context, Poll};
 /// # Panics
 /// When it is polled again after it has been ready.
 #[must_use = "a request that waits for room is lost with its future"]
-pub struct PostFuture<T, F: FnOnce(&mut T)> {
-    outcome: Option<Outcome<T, Post<F>>>,
+pub struct PostFuture<T, F: FnOnce(&mut T), N: RequestName = TypeName> {
+    outcome: Option<Outcome<T, Post<Named<N, F>>>>,
 }
 
-impl<T, F: FnOnce(&mut T)> PostFuture<T, F> {
-    pub(crate) fn new(outcome: Outcome<T, Post<F>>) -> Self {
+impl<T, F: FnOnce(&mut T), N: RequestName> PostFuture<T, F, N> {
+    pub(crate) fn new(outcome: Outcome<T, Post<Named<N, F>>>) -> Self {
         let outcome = Some(outcome);
         Self { outcome }
     }
 }
 
-impl<T, F: FnOnce(&mut T)> Unpin for PostFuture<T, F> {}
+impl<T, F: FnOnce(&mut T), N: RequestName> Unpin for PostFuture<T, F, N> {}
 
-impl<T, F: FnOnce(&mut T)> Future for PostFuture<T, F> {
+impl<T, F: FnOnce(&mut T), N: RequestName> Future for PostFuture<T, F, N> {
     type Output = Result<(), AsyncError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -51,7 +52,7 @@ impl<T, F: FnOnce(&mut T)> Future for PostFuture<T, F> {
     }
 }
 
-impl<T, F: FnOnce(&mut T)> fmt::Debug for PostFuture<T, F> {
+impl<T, F: FnOnce(&mut T), N: RequestName> fmt::Debug for PostFuture<T, F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_accepted = matches!(self.outcome, None | Some(Outcome::Sent(())));
         f.debug_struct("PostFuture")

@@ -18,6 +18,7 @@ use crate::client::call::take_fault;
 use crate::client::mark;
 use crate::client::{Client, Refusal};
 use crate::object::Header;
+use crate::operation::Operation;
 use crate::request::{CallRecord, Callback};
 use crate::wire::MAIL_WORDS;
 use crate::wire::word::Mail;
@@ -118,7 +119,7 @@ impl Client {
         then: C,
     ) -> Result<(), (Refusal, (F, C))>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
         C: FnOnce(R),
     {
         debug_assert!(CallRecord::<T, F, R>::INLINE);
@@ -216,7 +217,7 @@ impl Client {
 /// The same as for [`Take`].
 unsafe fn take<T, F, R, C>(client: &Client, is_fault: bool)
 where
-    F: FnOnce(&mut T) -> R,
+    F: Operation<T, R>,
     C: FnOnce(R),
 {
     let reaped = client.reaper.reaped();

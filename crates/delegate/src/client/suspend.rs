@@ -22,6 +22,7 @@ use crate::client::{Client, Patience, Refusal};
 use crate::context::member::is_member;
 use crate::large::ByAddress;
 use crate::object::{Header, Object};
+use crate::operation::Operation;
 use crate::request::label::Label;
 use crate::request::reaper::{Reaped, Reaper};
 use crate::request::track::Track;
@@ -33,7 +34,7 @@ use crate::wire::word::{Position, is_past, step};
 use corelay_sync::facade::cell::{UnsafeCell, place_of};
 use corelay_sync::facade::memory;
 use corelay_sync::wait::{self, Here, SuspensionPoint};
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -62,7 +63,7 @@ struct SuspendedCall<T, F, R>(PhantomData<(T, F, R)>);
 type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 type Carried<R> = Packed<R, MAX_ANSWER_WORDS>;
 
-impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
+impl<T, F: Operation<T, R>, R> SuspendedCall<T, F, R> {
     /// Words of the record that the closure takes, none if it stays in the frame; and words of the
     /// answer that the result takes.
     const CAPTURES: usize = if Captures::<F>::INLINE {
@@ -96,7 +97,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
         launch: None,
         step: Self::STEP,
         answer_units: Self::ANSWER as u64,
-        name: type_name::<F>,
+        name: F::name,
     };
 
     /// Writes the record of a request: its label, the frame's address and, if it travels, the
@@ -171,8 +172,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
             // which runs this, touches the value.
             let value = unsafe { Object::value(object) };
             // SAFETY: `write` has written the closure, and a request runs once.
-            let f = unsafe { place.read() };
-            let result: R = f(value);
+            let result: R = unsafe { place.read() }.run(value);
             if const { Self::ANSWER > 0 } {
                 let place = track.answer(at.answer(), Self::ANSWER);
                 memory::write(place, Self::ANSWER);
@@ -324,7 +324,7 @@ impl Client {
         f: F,
     ) -> Result<Answer<R>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         if const { ByAddress::<F, R>::IS_BETTER } {
             // SAFETY: the caller answers for the object.
@@ -343,7 +343,7 @@ impl Client {
     #[inline(always)]
     unsafe fn call_here_by_value<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         match suspendable_outlined() {
             // SAFETY: the caller answers for the object; nothing has suspended the coroutine since
@@ -363,12 +363,11 @@ impl Client {
     #[inline(never)]
     unsafe fn call_by_address<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         let mut request = ByAddress::new(f);
         // SAFETY: the caller answers for the object.
-        let outcome =
-            unsafe { self.call_here_by_value(object, |value: &mut T| request.run(value)) };
+        let outcome = unsafe { self.call_here_by_value::<T, _, _>(object, request.operation()) };
         let outcome = outcome.map_err(drop);
         // SAFETY: a call says `Ok(Ok(()))` if its closure has returned, and gives it back otherwise
         // only if it has not been run.
@@ -389,7 +388,7 @@ impl Client {
         f: F,
     ) -> Result<Answer<R>, F>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         let frame = SuspendedFrame {
             point: SuspensionPoint::new(),
@@ -447,7 +446,7 @@ impl Client {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for SuspendedCall<T, F, R> {
+impl<T, F: Operation<T, R>, R> Kind<T> for SuspendedCall<T, F, R> {
     /// The caller's frame and the closure. The frame stays until its point is set, or until the
     /// request is taken back.
     type Sent = (*const SuspendedFrame<F, R>, F);

@@ -7,13 +7,14 @@ use crate::context::holds::Holds;
 use crate::context::leaf::Leaf;
 use crate::context::local::with_local;
 use crate::error::Poisoned;
-use crate::large::{is_large, run_boxed};
+use crate::large::is_large;
 use crate::object::shared::Shared;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
 use crate::observe::sampler::Sampler;
+use crate::operation::Operation;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::CodeName;
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::cell::Cell;
 
 /// The state that all lanes of a trustee share while it serves on its thread.
@@ -125,10 +126,10 @@ impl Serving {
         f: F,
     ) -> Result<R, Box<dyn Any + Send>>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         self.requests.set(self.requests.get() + 1);
-        let _leaf = Leaf::enter(const { &CodeName::new(&(), |()| type_name::<F>()) });
+        let _leaf = Leaf::enter(const { &CodeName::new(&(), |()| F::name()) });
         if self.is_poisoned(object) {
             // Its captures are dropped inside the leaf, as in a lane.
             return Err(match guarded(|| drop(f)) {
@@ -144,9 +145,9 @@ impl Serving {
         let value = unsafe { Object::value(object.cast::<Object<T>>()) };
         let result = if const { is_large::<F>() } {
             let f = Box::new(f);
-            guarded(|| run_boxed(f, value))
+            guarded(|| f.run_boxed(value))
         } else {
-            guarded(|| f(value))
+            guarded(|| f.run(value))
         };
         if result.is_err() {
             self.poison(object);

@@ -279,7 +279,8 @@ impl TrusteeHandle {
         };
         // SAFETY: the registry lives until its trustee has ended, and the call waits, so borrows
         // last.
-        let result = unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) });
+        let answer = unsafe { client.call::<Registry, _, _>(self.home.cast(), f) };
+        let result = unwrap_answer(answer, type_name::<F>);
         client.raise_held();
         result
     }

@@ -29,13 +29,13 @@ use crate::client::connect::NoClient;
 use crate::client::launch::Launch;
 use crate::client::{Patience, Refusal};
 use crate::error::TryLaunchError;
+use crate::operation::{Named, RequestName};
 use crate::trust::send::NotTaken;
 use crate::trust::{Trust, refuse, refuse_full};
 use corelay_sync::wait::NoSwitch;
-use std::any::type_name;
 use std::panic::Location;
 
-impl<T> Trust<T> {
+impl<T, N: RequestName> Trust<T, N> {
     /// Has `f` run in a coroutine of the trustee's thread, where it may wait; the handle gives its
     /// result.
     ///
@@ -73,23 +73,23 @@ impl<T> Trust<T> {
         match self.launch_by(f, Patience::Wait) {
             Ok(handle) => handle,
             Err(TryLaunchError::Full(_)) => {
-                refuse_full("Trust::launch", type_name::<F>(), Refusal::Full)
+                refuse_full("Trust::launch", Named::<N, F>::name(), Refusal::Full)
             }
             Err(TryLaunchError::Closed(_)) => {
-                refuse_full("Trust::launch", type_name::<F>(), Refusal::Closed)
+                refuse_full("Trust::launch", Named::<N, F>::name(), Refusal::Closed)
             }
             Err(TryLaunchError::Nested(_)) => {
                 let running = NoSwitch::active().unwrap_or("a delegated closure");
                 refuse(
                     "Trust::launch",
-                    type_name::<F>(),
+                    Named::<N, F>::name(),
                     &NoClient::Nested(running),
                 )
             }
             Err(TryLaunchError::Unhosted(_)) => panic!(
                 "corelay: Trust::launch of {} at {}: {} has no host, so nothing can wait on its \
                  thread; start it with Trustees::dedicated(n).host(unsafe {{ corelay::fibre::host() }})",
-                type_name::<F>(),
+                Named::<N, F>::name(),
                 Location::caller(),
                 self.shared().name,
             ),
@@ -125,12 +125,12 @@ impl<T> Trust<T> {
             return Err(TryLaunchError::Unhosted(f));
         }
         // SAFETY: the callers' bounds are `'static`, so the closure borrows nothing.
-        let sent = unsafe { self.try_send::<Launch<F, R>>(f, patience) };
+        let sent = unsafe { self.try_send::<Launch<Named<N, F>, R>>(Named::new(f), patience) };
         match sent {
             Ok((future, number)) => Ok(LaunchHandle::new(future, number, trustee)),
-            Err((NotTaken::Full, f)) => Err(TryLaunchError::Full(f)),
-            Err((NotTaken::Closed, f)) => Err(TryLaunchError::Closed(f)),
-            Err((NotTaken::Nested, f)) => Err(TryLaunchError::Nested(f)),
+            Err((NotTaken::Full, Named { f, .. })) => Err(TryLaunchError::Full(f)),
+            Err((NotTaken::Closed, Named { f, .. })) => Err(TryLaunchError::Closed(f)),
+            Err((NotTaken::Nested, Named { f, .. })) => Err(TryLaunchError::Nested(f)),
         }
     }
 }

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The samples of one type of closure, added up.
+/// The samples of the requests of one type, added up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    pub(crate) type_name: fn() -> &'static str,
+    pub(crate) name: fn() -> &'static str,
     pub(crate) samples: u64,
     pub(crate) total: Duration,
     pub(crate) longest: Duration,
@@ -32,13 +32,13 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// Adds `requests` of one type that took `took` together.
-    pub(crate) fn add(&self, type_name: fn() -> &'static str, requests: u32, took: Duration) {
+    pub(crate) fn add(&self, name: fn() -> &'static str, requests: u32, took: Duration) {
         // A report that holds the lock must not hold the trustee up: the sample is lost instead.
         let Ok(mut of) = self.of.try_lock() else {
             return;
         };
-        let taken = of.entry(type_name as usize).or_insert(Taken {
-            type_name,
+        let taken = of.entry(name as usize).or_insert(Taken {
+            name,
             samples: 0,
             total: Duration::ZERO,
             longest: Duration::ZERO,
@@ -129,8 +129,8 @@ impl Sampler {
         }
     }
 
-    fn add(&self, type_name: fn() -> &'static str, requests: u32, took: Duration) {
-        self.samples.add(type_name, requests, took);
+    fn add(&self, name: fn() -> &'static str, requests: u32, took: Duration) {
+        self.samples.add(name, requests, took);
         let Spent { work, cost } = self.batch.get();
         let stamp = self.stamp.as_nanos() as f64;
         self.batch.set(Spent {
@@ -165,10 +165,10 @@ pub(crate) struct Lap<'a> {
 
 impl Lap<'_> {
     /// Ends a lap in which `requests` of one type have run, and begins the next.
-    pub(crate) fn end(&mut self, type_name: fn() -> &'static str, requests: u32) {
+    pub(crate) fn end(&mut self, name: fn() -> &'static str, requests: u32) {
         // The growth of a ring is no request.
         if requests > 0 {
-            self.sampler.add(type_name, requests, self.begun.elapsed());
+            self.sampler.add(name, requests, self.begun.elapsed());
         }
         self.begun = Instant::now();
     }

@@ -213,9 +213,9 @@ fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
     // The compiler may make several functions of one, or one of several with equal names.
     let mut by_name: BTreeMap<&'static str, ClosureReport> = BTreeMap::new();
     for taken in &all {
-        let type_name = (taken.type_name)();
-        let closure = by_name.entry(type_name).or_insert(ClosureReport {
-            type_name,
+        let name = (taken.name)();
+        let closure = by_name.entry(name).or_insert(ClosureReport {
+            name,
             samples: 0,
             total: Duration::ZERO,
             longest: Duration::ZERO,
@@ -296,10 +296,10 @@ mod tests {
         let [first, second] = &found.slowest[..] else {
             panic!("two names, not {found:?}");
         };
-        assert_eq!((first.type_name, first.samples), ("slow", 2));
+        assert_eq!((first.name, first.samples), ("slow", 2));
         assert_eq!(first.mean(), Duration::from_micros(6));
         assert_eq!(
-            (second.type_name, second.mean()),
+            (second.name, second.mean()),
             ("quick", Duration::from_micros(4))
         );
         assert_eq!(second.longest, Duration::from_micros(9));

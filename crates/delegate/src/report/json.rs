@@ -20,7 +20,7 @@ impl Report {
     ///            unnamed: [{ type_name, count, places: Places }],
     ///            held: [{ name, waits_for: [name] }], clients: [Client], gone, window,
     ///            observed: null | { samples,
-    ///              slowest: [{ type_name, samples, mean_ns, longest_ns }], gone: Observed } }
+    ///              slowest: [{ name, samples, mean_ns, longest_ns }], gone: Observed } }
     /// Client   { name, queued, node, places: Places, observed: Observed }
     /// Observed null | { polls, ready, ready_rate, failed_pops, waits, latencies,
     ///                   latency_mean_ns, latency_longest_ns }
@@ -277,7 +277,7 @@ impl Value for TrusteeObserved {
 impl Value for ClosureReport {
     fn write(&self, to: &mut Json) {
         to.object(&[
-            ("type_name", &self.type_name),
+            ("name", &self.name),
             ("samples", &self.samples),
             ("mean_ns", &self.mean()),
             ("longest_ns", &self.longest),

@@ -138,25 +138,24 @@ pub struct TrusteeObserved {
     /// The number of requests that were timed, of those that [`Metrics::requests`] counts: as many
     /// as cost about a hundredth of the time that requests take.
     pub samples: u64,
-    /// The types of closures that took longest on average, slowest first: up to
-    /// [`SLOWEST`].
+    /// The closures that took longest on average, by name, slowest first: up to [`SLOWEST`].
     pub slowest: Vec<ClosureReport>,
     /// The counts of the clients that have gone, added up.
     pub gone: ClientObserved,
 }
 
-/// The largest number of types of closures that a report lists.
+/// The largest number of names of closures that a report lists.
 pub const SLOWEST: usize = 10;
 
-/// The report on the time that one type of closure takes, by samples. Equal requests that ran one
+/// The report on the time that one type of closure, or the requests of one name, take, by samples. Equal requests that ran one
 /// after the other are timed together. The time includes that of a stamp, some tens of nanoseconds,
 /// and interruptions of the trustee. Closures that panic are not timed, nor those that other
 /// closures have sent to their own trustee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosureReport {
-    /// The name of the closure's type.
-    pub type_name: &'static str,
+    /// The name given by [`Trust::request`](crate::Trust::request), or that of the closure's type.
+    pub name: &'static str,
     /// The number of requests that were timed.
     pub samples: u64,
     /// The time of all samples together.

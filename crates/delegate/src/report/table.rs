@@ -233,7 +233,7 @@ impl fmt::Display for ClosureReport {
             time(Some(self.mean())),
             time(Some(self.longest)),
             self.samples,
-            self.type_name
+            self.name
         )
     }
 }
@@ -332,7 +332,7 @@ mod tests {
             observed: Some(TrusteeObserved {
                 samples: 2,
                 slowest: vec![ClosureReport {
-                    type_name: "main::{{closure}}",
+                    name: "main::{{closure}}",
                     samples: 2,
                     total: Duration::from_nanos(900),
                     longest: Duration::from_nanos(1_500),

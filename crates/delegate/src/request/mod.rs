@@ -30,11 +30,12 @@ use self::reaper::{Reaped, Reaper};
 use self::track::Track;
 use crate::large;
 use crate::object::{Header, Object};
+use crate::operation::Operation;
 use crate::wire::LaunchId;
 use crate::wire::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use crate::wire::word::{Position, is_past, step};
 use corelay_sync::facade::memory;
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -79,7 +80,7 @@ pub(crate) struct Vtable {
     pub(crate) step: u64,
     /// The amount that the request adds to [`Cursors::answer`].
     pub(crate) answer_units: u64,
-    /// The name of the closure's type.
+    /// The name that the request has in reports and messages.
     pub(crate) name: fn() -> &'static str,
 }
 
@@ -189,25 +190,24 @@ impl<V, const MAX: usize> Packed<V, MAX> {
         }
     }
 
-    /// Takes the closure out of the words and calls it with `a`. A large closure runs in its box.
+    /// Takes the operation out of the words and runs it on `value`. A large one runs in its box.
     ///
     /// # Safety
     /// `at` holds a closure that `write` put there and nobody has read yet.
     #[inline(always)]
-    pub(crate) unsafe fn run<A, R>(at: *mut u64, a: A) -> R
+    pub(crate) unsafe fn run<T, R>(at: *mut u64, value: &mut T) -> R
     where
-        V: FnOnce(A) -> R,
+        V: Operation<T, R>,
     {
         if const { !Self::INLINE && large::is_large::<V>() } {
             // SAFETY: `write` has written the address of a box, as the caller promises.
             let boxed = unsafe { at.cast::<*mut V>().read() };
             // SAFETY: `write` made the address by `Box::into_raw`, and it is read once.
-            large::run_boxed(unsafe { Box::from_raw(boxed) }, a)
+            unsafe { Box::from_raw(boxed) }.run_boxed(value)
         } else {
             // SAFETY: the caller promises that `write` has written the closure and nobody has read
             // it.
-            let f = unsafe { Self::read(at) };
-            f(a)
+            unsafe { Self::read(at) }.run(value)
         }
     }
 
@@ -236,7 +236,7 @@ pub(crate) struct ApplyRecord<T, F, R>(PhantomData<(T, F, R)>);
 type Captures<F> = Packed<F, MAX_CAPTURE_WORDS>;
 type Answer<R> = Packed<R, MAX_ANSWER_WORDS>;
 
-impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
+impl<T, F: Operation<T, R>, R> ApplyRecord<T, F, R> {
     /// Units that the request takes in the request ring: at least as many as its answer takes in
     /// the answer ring.
     pub(crate) const UNITS: usize = max(1 + Captures::<F>::WORDS, Answer::<R>::WORDS);
@@ -250,7 +250,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
         launch: None,
         step: Self::STEP,
         answer_units: Answer::<R>::WORDS as u64,
-        name: type_name::<F>,
+        name: F::name,
     };
 
     /// Writes the record of a request: its label and its closure.
@@ -363,7 +363,7 @@ pub(crate) enum FaultCheck {
     FirstFaulted,
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
+impl<T, F: Operation<T, R>, R, C: FnOnce(R)> Callback<T, F, R, C> {
     /// Units that the entry takes in the callback queue.
     pub(crate) const UNITS: usize = CALLBACK_HEAD + Packed::<C, MAX_CALLBACK_WORDS>::WORDS;
 
@@ -445,7 +445,7 @@ pub(crate) struct CallFrame<F, R> {
     result: MaybeUninit<R>,
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
+impl<T, F: Operation<T, R>, R> CallRecord<T, F, R> {
     /// Whether closure and result both fit into the mail line, so that it carries them.
     pub(crate) const INLINE: bool = words::<F>() <= MAIL_WORDS
         && align_of::<F>() <= 8
@@ -469,7 +469,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
         } else {
             0
         },
-        name: type_name::<F>,
+        name: F::name,
     };
 
     /// An empty frame for [`write`](Self::write). It stays empty if the call fits the line.

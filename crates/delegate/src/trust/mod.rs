@@ -18,12 +18,14 @@ use crate::large::ByAddress;
 use crate::object::handle::Handle;
 use crate::object::shared::Shared;
 use crate::object::{CLEARED, Header, POISONED};
+use crate::operation::{Named, Operation, RequestName, TypeName};
 use crate::request::label;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::NoSwitch;
 use std::any::type_name;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{Location, resume_unwind};
 
 /// A handle to a value that a trustee owns.
@@ -60,10 +62,14 @@ use std::panic::{Location, resume_unwind};
 /// let mut session = hits.session();
 /// session.apply(|_| session.apply(|h| *h += 1));
 /// ```
-pub struct Trust<T> {
+///
+/// `N` is the name that its requests have in reports: see [`request`](Self::request).
+#[repr(C)]
+pub struct Trust<T, N = TypeName> {
     handle: Handle<T>,
     /// The number of the trustee, or [`NO_TRUSTEE_NUMBER`].
     trustee_number: u32,
+    name: PhantomData<fn() -> N>,
 }
 
 /// The number for an object whose address does not [fit](label::fits) a request's label. No client
@@ -72,9 +78,9 @@ const NO_TRUSTEE_NUMBER: u32 = u32::MAX;
 
 // SAFETY: the value stays on its trustee; only closures and results cross threads, and each method
 // asks for their `Send`.
-unsafe impl<T> Send for Trust<T> {}
+unsafe impl<T, N> Send for Trust<T, N> {}
 // SAFETY: as for `Send`; all methods work through a channel of the calling thread.
-unsafe impl<T> Sync for Trust<T> {}
+unsafe impl<T, N> Sync for Trust<T, N> {}
 
 impl<T> Trust<T> {
     pub(crate) fn new(handle: Handle<T>) -> Self {
@@ -87,6 +93,7 @@ impl<T> Trust<T> {
         Self {
             handle,
             trustee_number,
+            name: PhantomData,
         }
     }
 
@@ -96,6 +103,34 @@ impl<T> Trust<T> {
         self
     }
 
+    /// This handle, with a name for the requests that are made by it. Reports and messages have the
+    /// name instead of the type of the closure, which is seldom more than `main::{{closure}}`.
+    ///
+    /// The name is part of the handle's type. It takes no room in a request and no time: neither is
+    /// there any for requests without a name. Requests of one name are one row of a report, however
+    /// many closures have it. A clone of the result has the name, too.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, name};
+    /// let trustees = Trustees::dedicated(1).observe(true).start()?;
+    /// let stock = trustees.entrust(0u32).named("stock"); // the object's name
+    /// # while !trustees.report().to_string().contains(": restock") {
+    /// let n = stock.request(name!("restock")).apply(|s| { *s += 1; *s });
+    /// assert_eq!(stock.request(name!("count")).apply(|s| *s), n);
+    /// # }
+    /// println!("{}", trustees.report()); // has rows for "restock" and "count"
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    #[inline(always)]
+    pub fn request<N: RequestName>(&self, name: N) -> &Trust<T, N> {
+        let _ = name;
+        // SAFETY: the layout is that of C, and a name takes no room in it, so all handles to a `T`
+        // have one layout.
+        unsafe { &*(&raw const *self).cast() }
+    }
+}
+
+impl<T, N> Trust<T, N> {
     #[inline(always)]
     pub(crate) fn header(&self) -> *mut Header {
         self.handle.header()
@@ -176,7 +211,7 @@ impl<T> Trust<T> {
     #[inline(always)]
     fn call<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         if const { ByAddress::<F, R>::IS_BETTER } {
             self.call_by_address(f)
@@ -190,7 +225,7 @@ impl<T> Trust<T> {
     #[inline(always)]
     fn call_by_value<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         // Looked up once, and not inlined: a fibre that migrates may have come here from another
         // thread, by another call in the same function.
@@ -225,17 +260,19 @@ impl<T> Trust<T> {
     #[inline(never)]
     fn call_by_address<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
     where
-        F: FnOnce(&mut T) -> R,
+        F: Operation<T, R>,
     {
         let mut request = ByAddress::new(f);
         let outcome = self
-            .call_by_value(|value| request.run(value))
+            .call_by_value(request.operation())
             .map_err(|(why, _)| why);
         // SAFETY: a call says `Ok(Ok(()))` if its closure has returned, and gives it back otherwise
         // only if it has not been run.
         unsafe { request.finish(outcome) }
     }
+}
 
+impl<T, N: RequestName> Trust<T, N> {
     /// Runs `f` on the value and waits for its result.
     ///
     /// `f` may borrow from the caller's frame. The calling thread spins for a few microseconds,
@@ -266,9 +303,9 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        match self.call(f) {
-            Ok(answer) => unwrap_answer(Ok::<_, F>(answer)),
-            Err((why, _)) => refuse("Trust::apply", type_name::<F>(), &why),
+        match self.call(Named::<N, F>::new(f)) {
+            Ok(answer) => unwrap_answer(Ok::<_, F>(answer), Named::<N, F>::name),
+            Err((why, _)) => refuse("Trust::apply", Named::<N, F>::name(), &why),
         }
     }
 
@@ -297,10 +334,10 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        let answer = match self.call(f) {
+        let answer = match self.call(Named::<N, F>::new(f)) {
             Ok(answer) => answer,
-            Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
-            Err((NoClient::Nested(_), f)) => return Err(TryApplyError::Nested(f)),
+            Err((NoClient::Closed, Named { f, .. })) => return Err(TryApplyError::Closed(f)),
+            Err((NoClient::Nested(_), Named { f, .. })) => return Err(TryApplyError::Nested(f)),
         };
         answer.map_err(|payload| {
             if payload.is::<Poisoned>() {
@@ -354,7 +391,7 @@ impl<T> Trust<T> {
         C: FnOnce(R) + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closures borrow nothing.
-        unsafe { self.send::<ApplyThen<F, R, C>, Panics>((f, then)) }
+        unsafe { self.send::<ApplyThen<Named<N, F>, R, C>, Panics>((Named::new(f), then)) }
     }
 
     /// Sends `f` as [`apply_then`](Self::apply_then) does, but gives both closures back if the
@@ -387,8 +424,10 @@ impl<T> Trust<T> {
         C: FnOnce(R) + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closures borrow nothing.
-        let sent = unsafe { self.try_send::<ApplyThen<F, R, C>>((f, then), Patience::Try) };
-        sent.map_err(|(why, (f, then))| match why {
+        let sent = unsafe {
+            self.try_send::<ApplyThen<Named<N, F>, R, C>>((Named::new(f), then), Patience::Try)
+        };
+        sent.map_err(|(why, (Named { f, .. }, then))| match why {
             NotTaken::Full => TryApplyThenError::Full(f, then),
             NotTaken::Closed | NotTaken::Nested => TryApplyThenError::Closed(f, then),
         })
@@ -415,7 +454,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        unsafe { self.send::<Post<F>, Panics>(f) }
+        unsafe { self.send::<Post<Named<N, F>>, Panics>(Named::new(f)) }
     }
 
     /// Sends `f` as [`post`](Self::post) does, but gives it back if the request cannot be taken
@@ -445,13 +484,15 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        let sent = unsafe { self.try_send::<Post<F>>(f, Patience::Try) };
-        sent.map_err(|(why, f)| match why {
+        let sent = unsafe { self.try_send::<Post<Named<N, F>>>(Named::new(f), Patience::Try) };
+        sent.map_err(|(why, Named { f, .. })| match why {
             NotTaken::Full => TryPostError::Full(f),
             NotTaken::Closed | NotTaken::Nested => TryPostError::Closed(f),
         })
     }
+}
 
+impl<T> Trust<T> {
     /// Names the object and returns the handle. [`Trustees::report`](crate::Trustees::report) shows
     /// the name.
     ///
@@ -531,16 +572,17 @@ impl<T> Trust<T> {
     }
 }
 
-impl<T> Clone for Trust<T> {
+impl<T, N> Clone for Trust<T, N> {
     fn clone(&self) -> Self {
         Self {
             handle: self.handle.clone(),
             trustee_number: self.trustee_number,
+            name: PhantomData,
         }
     }
 }
 
-impl<T> fmt::Debug for Trust<T> {
+impl<T, N> fmt::Debug for Trust<T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Trust<{}> of {}", type_name::<T>(), self.shared().name)
     }
@@ -550,12 +592,13 @@ impl<T> fmt::Debug for Trust<T> {
 #[inline(always)]
 #[track_caller]
 pub(crate) fn unwrap_answer<R, F>(
-    answer: Result<Result<R, Box<dyn std::any::Any + Send>>, F>,
+    answer: Result<std::thread::Result<R>, F>,
+    name: fn() -> &'static str,
 ) -> R {
     match answer {
         Ok(Ok(result)) => result,
         Ok(Err(payload)) => raise(payload),
-        Err(_) => refuse_full("Trust::apply", type_name::<F>(), Refusal::Closed),
+        Err(_) => refuse_full("Trust::apply", name(), Refusal::Closed),
     }
 }
 
@@ -615,7 +658,7 @@ pub(crate) fn refuse_full(call: &str, closure: &str, refusal: Refusal) -> ! {
     }
 }
 
-impl<T> Trust<T> {
+impl<T, N> Trust<T, N> {
     /// The client of this thread for the object's trustee, for a session.
     #[track_caller]
     pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {

@@ -75,7 +75,7 @@ impl From<Refusal> for NotTaken {
     }
 }
 
-impl<T> Trust<T> {
+impl<T, N> Trust<T, N> {
     /// Sends a request, by the fast path if it finds a place at once. `S` says what the caller
     /// gets, and what happens to a request that is not taken.
     ///

@@ -4,10 +4,10 @@ use crate::client::apply_then::ApplyThen;
 use crate::client::{Client, Patience};
 use crate::context::state::Activity;
 use crate::context::thread::in_leaf;
+use crate::operation::{Named, RequestName, TypeName};
 use crate::trust::{Trust, refuse_full, unwrap_answer};
 use corelay_sync::wait::NoSwitch;
 use corelay_sync::{Issue, Session, Shared};
-use std::any::type_name;
 use std::rc::Rc;
 
 /// A thread's session with a [`Trust`]. It has looked up the thread's client once, so its
@@ -24,15 +24,15 @@ use std::rc::Rc;
 /// session.issue(|h| *h, |n| assert_eq!(n, 1));
 /// session.barrier(); // the callback has run
 /// ```
-pub struct TrustSession<'a, T> {
-    trust: &'a Trust<T>,
+pub struct TrustSession<'a, T, N = TypeName> {
+    trust: &'a Trust<T, N>,
     client: Rc<Client>,
 }
 
-impl<T: 'static> Shared for Trust<T> {
+impl<T: 'static, N: RequestName> Shared for Trust<T, N> {
     type Value = T;
     type Session<'a>
-        = TrustSession<'a, T>
+        = TrustSession<'a, T, N>
     where
         Self: 'a;
 
@@ -41,7 +41,7 @@ impl<T: 'static> Shared for Trust<T> {
     /// # Panics
     /// When the trustee has been shut down; inside a delegated closure.
     #[track_caller]
-    fn session(&self) -> TrustSession<'_, T> {
+    fn session(&self) -> TrustSession<'_, T, N> {
         TrustSession {
             trust: self,
             client: self.client("Trust::session"),
@@ -49,7 +49,7 @@ impl<T: 'static> Shared for Trust<T> {
     }
 }
 
-impl<T: 'static> Session for TrustSession<'_, T> {
+impl<T: 'static, N: RequestName> Session for TrustSession<'_, T, N> {
     type Value = T;
 
     /// Calls `f` and waits, like [`Trust::apply`].
@@ -59,11 +59,15 @@ impl<T: 'static> Session for TrustSession<'_, T> {
         // A session may lie in a thread-local of a member, where a closure finds it.
         NoSwitch::refuse("Session::apply");
         // SAFETY: the handle keeps the object, and the call waits, so borrows last.
-        unwrap_answer(unsafe { self.client.call_here::<T, F, R>(self.trust.header(), f) })
+        let answer = unsafe {
+            self.client
+                .call_here::<T, Named<N, F>, R>(self.trust.header(), Named::new(f))
+        };
+        unwrap_answer(answer, Named::<N, F>::name)
     }
 }
 
-impl<T: 'static> Issue for TrustSession<'_, T> {
+impl<T: 'static, N: RequestName> Issue for TrustSession<'_, T, N> {
     /// Sends `f`, like [`Trust::apply_then`].
     #[inline]
     #[track_caller]
@@ -78,11 +82,14 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         // SAFETY: the handle keeps the object; the bounds are `'static`, so the closures borrow
         // nothing.
         let result = unsafe {
-            self.client
-                .send::<T, ApplyThen<F, R, C>>(object, (f, then), Patience::Wait)
+            self.client.send::<T, ApplyThen<Named<N, F>, R, C>>(
+                object,
+                (Named::new(f), then),
+                Patience::Wait,
+            )
         };
         if let Err((refusal, _)) = result {
-            refuse_full("Session::issue", type_name::<F>(), refusal);
+            refuse_full("Session::issue", Named::<N, F>::name(), refusal);
         }
     }
 
@@ -110,7 +117,7 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     }
 }
 
-impl<T> TrustSession<'_, T> {
+impl<T, N> TrustSession<'_, T, N> {
     #[track_caller]
     fn refuse_in_callback(&self, call: &str) {
         NoSwitch::refuse(call);
@@ -121,7 +128,7 @@ impl<T> TrustSession<'_, T> {
     }
 }
 
-impl<T> Drop for TrustSession<'_, T> {
+impl<T, N> Drop for TrustSession<'_, T, N> {
     /// Finishes the client if this session has the last reference to it, since a session may
     /// outlive the thread's own one.
     fn drop(&mut self) {

@@ -8,8 +8,9 @@ use crate::client::apply_then::Post;
 use crate::client::future::ApplyFuture;
 use crate::client::post_async::PostFuture;
 use crate::error::TryApplyAsyncError;
+use crate::operation::{Named, RequestName};
 
-impl<T> Trust<T> {
+impl<T, N: RequestName> Trust<T, N> {
     /// Sends `f` and goes on. The future gives its result, to any task on any thread.
     ///
     /// The call itself makes the request, which runs even if the future is never polled or is
@@ -67,7 +68,9 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        ApplyFuture::of_outcome(unsafe { self.send_or_park::<ApplyAsync<F, R>>(f) })
+        ApplyFuture::of_outcome(unsafe {
+            self.send_or_park::<ApplyAsync<Named<N, F>, R>>(Named::new(f))
+        })
     }
 
     /// Sends `f` as [`apply_async`](Self::apply_async) does, but gives it back if the request
@@ -86,8 +89,9 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        let sent = unsafe { self.try_send::<ApplyAsync<F, R>>(f, Patience::Try) };
-        sent.map_err(|(why, f)| match why {
+        let sent =
+            unsafe { self.try_send::<ApplyAsync<Named<N, F>, R>>(Named::new(f), Patience::Try) };
+        sent.map_err(|(why, Named { f, .. })| match why {
             NotTaken::Full => TryApplyAsyncError::Full(f),
             NotTaken::Closed => TryApplyAsyncError::Closed(f),
             NotTaken::Nested => TryApplyAsyncError::Nested(f),
@@ -114,12 +118,12 @@ impl<T> Trust<T> {
     /// Never. Inside a delegated closure the request waits until that has ended, as for `post`.
     #[inline]
     #[track_caller]
-    pub fn post_async<F>(&self, f: F) -> PostFuture<T, F>
+    pub fn post_async<F>(&self, f: F) -> PostFuture<T, F, N>
     where
         T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        PostFuture::new(unsafe { self.send_or_park::<Post<F>>(f) })
+        PostFuture::new(unsafe { self.send_or_park::<Post<Named<N, F>>>(Named::new(f)) })
     }
 }

@@ -16,6 +16,7 @@ mod launch_ends;
 mod launch_guards;
 mod launch_rings;
 mod launches;
+mod named_requests;
 mod parked;
 mod promise_01_typed;
 mod promise_02_borrowing;

@@ -323,9 +323,7 @@ fn slow_closures_are_named() {
             let observed = trustee.observed.expect("observed");
             let slowest = observed.slowest;
             assert!(slowest.is_sorted_by_key(|c| std::cmp::Reverse(c.mean())));
-            slowest
-                .into_iter()
-                .find(|c| c.type_name.ends_with("::slow"))
+            slowest.into_iter().find(|c| c.name.ends_with("::slow"))
         };
         let found = loop {
             for _ in 0..20 {
@@ -347,7 +345,7 @@ fn slow_closures_are_named() {
         assert!(found.mean() >= Duration::from_millis(1), "{found:?}");
         assert!(found.longest >= found.mean() && found.samples > 0);
         let text = trustees.report().to_string();
-        assert!(text.contains(found.type_name), "{text}");
+        assert!(text.contains(found.name), "{text}");
     }
 }
 

@@ -43,6 +43,12 @@
 //!   request that was accepted before its last handle was dropped has run.
 //! * **Idle cost.** None: a trustee without work sleeps.
 //!
+//! # Features
+//! All are off by default, and cost nothing then. `docs/guide/watching.md` has a section on each.
+//!
+//! * `tracing`: poisoned objects, circular waits, slow closures and waits for room are events for a
+//!   subscriber of the crate `tracing`.
+//!
 //! # Ways of sharing
 //! [`Trust`] and every lock of [`locks`] offer [`Shared`] and [`Session`]. Code written against
 //! these traits can swap one for another.

@@ -2,5 +2,7 @@
 
 fn main() {
     println!("cargo::rustc-cfg=corelay_lines");
+    // The features of what is compiled here, which is compiled without them.
+    println!("cargo::rustc-check-cfg=cfg(feature, values(\"tracing\"))");
     println!("cargo::rerun-if-changed=../build.rs");
 }

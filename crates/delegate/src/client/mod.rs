@@ -25,6 +25,7 @@ pub(crate) mod suspend;
 use crate::client::pace::Pace;
 use crate::client::single_request::SingleRequest;
 use crate::context::discard::{discard, wake};
+use crate::context::events;
 use crate::context::member;
 use crate::context::serving::Serving;
 use crate::context::state::ThreadState;
@@ -342,7 +343,10 @@ impl Client {
         match member::wait_until(&self.trustee, what, done) {
             Ok(true) => return,
             Ok(false) => {}
-            Err(ring) => panic!("{ring}"),
+            Err(ring) => {
+                events::refused_circular(&ring);
+                panic!("{ring}")
+            }
         }
         let mut backoff = Backoff::new();
         while !done() {

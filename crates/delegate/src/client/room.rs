@@ -12,6 +12,7 @@
 use crate::client::mark;
 use crate::client::{Client, Patience};
 use crate::context::coroutine::refuse_to_wait;
+use crate::context::events;
 use crate::context::member;
 use crate::request::callbacks::USUAL;
 use crate::request::ring_growth;
@@ -162,6 +163,7 @@ impl Client {
             if !has_room {
                 self.observe_failed_pop();
             }
+            let mut since = events::begin_wait_for_room();
             while !has_room {
                 self.flush();
                 if matches!(patience, Patience::Try | Patience::Park { .. }) {
@@ -169,6 +171,8 @@ impl Client {
                 }
                 refuse_to_wait("a wait for room");
                 self.await_progress(&mark::ROOM);
+                // Where callbacks run, too.
+                events::waited_for_room(&self.trustee, since.take());
                 self.reap();
                 self.move_callbacks(callbacks);
                 has_room = self.has_room(units, ahead);

@@ -19,7 +19,8 @@ pub(crate) fn wake(waker: Waker) {
     run_aside(|| waker.wake());
 }
 
-fn run_aside(f: impl FnOnce()) {
+/// Runs `f` as user code. Its panic ends here, as for [`discard`].
+pub(super) fn run_aside(f: impl FnOnce()) {
     run_user_code(|| {
         if let Err(payload) = guarded(f) {
             std::mem::forget(payload);

@@ -43,6 +43,12 @@ impl Leaf<'static> {
         Self::enter(const { &CodeName::fixed(&"a waker on a trustee's thread") })
     }
 
+    /// Enters a subscriber of `tracing`, which is told of an event.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn enter_subscriber() -> Self {
+        Self::enter(const { &CodeName::fixed(&"a subscriber of tracing") })
+    }
+
     /// Enters the destructor of a delegated value.
     pub(crate) fn enter_destructor() -> Self {
         Self::enter(const { &CodeName::fixed(&"the destructor of a delegated value") })

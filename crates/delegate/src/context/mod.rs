@@ -10,11 +10,15 @@
 //! | `leaf` | code that may not wait |
 //! | `local` | what every request to an object of its own looks at, in one thread-local |
 //! | `discard` | dropping the user's values |
+//! | `events` | events for subscribers of `tracing`, if there are any |
 //! | `member` | a thread that serves while it waits |
 //! | `coroutine`, `holds` | launched closures: their lives and waits, and the objects that they hold |
 
 pub(crate) mod coroutine;
 pub(crate) mod discard;
+#[cfg_attr(feature = "tracing", path = "events/traced.rs")]
+#[cfg_attr(not(feature = "tracing"), path = "events/silent.rs")]
+pub(crate) mod events;
 mod exit;
 pub(crate) mod holds;
 pub(crate) mod leaf;

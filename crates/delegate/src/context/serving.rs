@@ -3,6 +3,7 @@
 
 use crate::catch::guarded;
 use crate::context::discard::discard;
+use crate::context::events;
 use crate::context::holds::Holds;
 use crate::context::leaf::Leaf;
 use crate::context::local::with_local;
@@ -149,8 +150,8 @@ impl Serving {
         } else {
             guarded(|| f.run(value))
         };
-        if result.is_err() {
-            self.poison(object);
+        if let Err(payload) = &result {
+            self.poison(object, F::name, &**payload);
         }
         result
     }
@@ -162,15 +163,22 @@ impl Serving {
         self.marked.get() != 0
     }
 
-    /// Poisons `object`, on which a closure has just panicked, and counts the panic.
-    pub(crate) fn poison(&self, object: *mut Header) {
+    /// Poisons `object`, on which the closure of that name has just panicked with `payload`, and
+    /// counts the panic.
+    pub(crate) fn poison(
+        &self,
+        object: *mut Header,
+        closure: fn() -> &'static str,
+        payload: &(dyn Any + Send),
+    ) {
         self.count_panic();
         // SAFETY: a request on the object has run right before this, so it is alive.
-        let word = unsafe { &(*object).poison };
+        let object = unsafe { &*object };
         // Relaxed: users of the object learn of each other's work through requests.
-        if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
+        if object.poison.swap(POISONED, Ordering::Relaxed) == HEALTHY {
             self.marked.set(self.marked.get() + 1);
         }
+        events::poisoned(object, closure(), payload);
     }
 
     /// Removes the poison of `object`, whose value is about to be dropped, so that it is not

@@ -2,6 +2,7 @@
 
 mod entrust;
 
+use crate::context::events;
 use crate::context::member::wait_for_end;
 use crate::context::serving::Serving;
 use crate::context::thread::{in_leaf, in_turn};
@@ -72,6 +73,7 @@ impl Trustees {
             origin: Position::new(0, 0),
             policy: None,
             observe: false,
+            slow: Duration::from_millis(1),
             stack_size: None,
             host: None,
         }
@@ -151,6 +153,7 @@ impl Trustees {
                     Ok(true) => continue,
                     Ok(false) => {}
                     Err(ring) => {
+                        events::refused_circular(&ring);
                         first.get_or_insert(ring);
                         continue;
                     }
@@ -223,6 +226,7 @@ pub struct Builder {
     /// The policy, if these are the members of a flat team.
     pub(crate) policy: Option<Policy>,
     observe: bool,
+    slow: Duration,
     stack_size: Option<usize>,
     host: Option<Host>,
 }
@@ -286,6 +290,22 @@ impl Builder {
     /// ```
     pub fn observe(mut self, observe: bool) -> Self {
         self.observe = observe;
+        self
+    }
+
+    /// Sets the time from which a closure is slow, ordinarily 1 ms: a subscriber of `tracing` is told
+    /// of it. Closures are timed by samples, and only if the trustees are [observed](Self::observe).
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// # use std::time::Duration;
+    /// let slow = Duration::from_micros(200);
+    /// let trustees = Trustees::dedicated(1).observe(true).slow(slow).start()?;
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    #[cfg(feature = "tracing")]
+    pub fn slow(mut self, from: Duration) -> Self {
+        self.slow = from;
         self
     }
 
@@ -377,6 +397,7 @@ impl Builder {
             origin: self.origin,
             policy: self.policy,
             observe: self.observe,
+            slow: self.slow,
             cpu: self.cpus.get(i).copied(),
             stack_size: self.stack_size,
             host: self.host,

@@ -130,6 +130,13 @@ impl TeamBuilder {
         self
     }
 
+    /// Sets the time from which a closure is slow, like [`Builder::slow`].
+    #[cfg(feature = "tracing")]
+    pub fn slow(mut self, from: std::time::Duration) -> Self {
+        self.base = self.base.slow(from);
+        self
+    }
+
     /// Pins the members, like [`Builder::pin`].
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.base = self.base.pin(cpus);

@@ -7,9 +7,9 @@ use self::deferred::{Deferrals, Verdict};
 use crate::catch::guarded;
 use crate::client::nested;
 use crate::context::discard::{discard, wake};
+use crate::context::events;
 use crate::context::leaf::Leaf;
 use crate::context::serving::Serving;
-use crate::error::CircularWait;
 use crate::error::Poisoned;
 use crate::observe::sampler::Sampler;
 use crate::request::label::Label;
@@ -239,7 +239,7 @@ impl Lane {
             let mut lap = sampler.lap();
             self.run_until(serving, stop, |vtable, ran| lap.end(vtable.name, ran));
         });
-        sampler.end_batch();
+        events::ran_slowly(sampler.end_batch());
     }
 
     /// Prefetches the lines of a batch and of its answers, all at once.
@@ -328,14 +328,16 @@ impl Lane {
         drop(leaf);
         if let Some((sampler, mut lap)) = lap {
             lap.end(vtable.name, 1);
-            sampler.end_batch();
+            events::ran_slowly(sampler.end_batch());
         }
         self.calling.set(false);
         let mut done = mail;
         if let Err(payload) = result {
             if !refused {
-                serving.poison(object);
-            } else if !payload.is::<Poisoned>() && !payload.is::<CircularWait>() {
+                serving.poison(object, vtable.name, &*payload);
+            } else if let Some(ring) = payload.downcast_ref() {
+                events::refused_circular(ring);
+            } else if !payload.is::<Poisoned>() {
                 // A destructor of a capture has panicked.
                 serving.count_panic();
             }
@@ -368,7 +370,9 @@ impl Lane {
         let record = self.track.requests().at(self.track.at().request.cursor());
         // SAFETY: the record's label is still there; only its captures are consumed.
         let label = unsafe { read_label(record) };
-        serving.poison(label.object());
+        // SAFETY: a client wrote the label by `Label::new`.
+        let vtable = unsafe { label.vtable() };
+        serving.poison(label.object(), vtable.name, &*payload);
         self.mark(record, payload);
     }
 
@@ -383,6 +387,9 @@ impl Lane {
         // SAFETY: the request is published, and is not run. If it unwinds, `fault` marks the record
         // instead.
         unsafe { (vtable.discard)(record) };
+        if let Some(ring) = why.downcast_ref() {
+            events::refused_circular(ring);
+        }
         self.mark(record, why);
         true
     }

@@ -2,6 +2,7 @@
 
 use crate::client::future::ApplyFuture;
 use crate::context::coroutine::Waits;
+use crate::context::events;
 use crate::context::member::{is_member, wait_until};
 use crate::error::AsyncError;
 use crate::error::CircularWait;
@@ -61,15 +62,20 @@ impl<R> LaunchHandle<R> {
             match &joins {
                 None => match Waits::join(self.number, &waker).transpose() {
                     Ok(waits) => joins = Some(waits),
-                    Err(ring) => return Err(AsyncError::Circular(ring)),
+                    Err(ring) => return Err(refused(ring)),
                 },
                 Some(waits) => {
                     if let Some(ring) = waits.as_ref().and_then(Waits::refusal) {
-                        return Err(AsyncError::Circular(ring));
+                        // Ends the wait, as the graph knows it.
+                        drop(joins);
+                        return Err(refused(ring));
                     }
                 }
             }
-            self.wait(call, &ended.0).map_err(AsyncError::Circular)?;
+            if let Err(ring) = self.wait(call, &ended.0) {
+                drop(joins);
+                return Err(refused(ring));
+            }
         }
     }
 
@@ -83,6 +89,12 @@ impl<R> LaunchHandle<R> {
         let _ = wait::wait_in(call, ended);
         Ok(())
     }
+}
+
+/// The error of a join that was refused, after it has been told of.
+fn refused(ring: CircularWait) -> AsyncError {
+    events::refused_circular(&ring);
+    AsyncError::Circular(ring)
 }
 
 /// A waker whose token wakes the thread or fibre that joins.

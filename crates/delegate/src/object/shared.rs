@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Option<Policy>,
     /// Whether the trustee is observed: see `Builder::observe`.
     pub(crate) observe: bool,
+    /// The time from which a closure is slow: see `Builder::slow`.
+    pub(crate) slow: Duration,
     /// The CPU that the trustee is pinned to.
     pub(crate) cpu: Option<usize>,
     /// The bytes of the trustee's stack, and of each launched closure's; `None` for the usual

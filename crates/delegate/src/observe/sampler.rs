@@ -68,6 +68,21 @@ pub(crate) struct Sampler {
     /// The time and the cost of an average batch, weighted towards the latest ones.
     mean: Cell<Spent>,
     samples: Arc<Samples>,
+    /// The time from which a closure is slow.
+    slow: Duration,
+    /// The slowest closure of the batch, if it is slow.
+    slowest: Cell<Option<Slow>>,
+}
+
+/// A closure that has taken long. The time of requests that were timed together is their average.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(dead_code, reason = "nobody is told of it")
+)]
+pub(crate) struct Slow {
+    pub(crate) name: fn() -> &'static str,
+    pub(crate) took: Duration,
 }
 
 /// Nanoseconds of work, and nanoseconds spent on timing it.
@@ -92,14 +107,14 @@ const SHORTEST: f64 = 2.0;
 const NEWEST: f64 = 1.0 / 16.0;
 
 impl Sampler {
-    pub(crate) fn new(samples: Arc<Samples>) -> Self {
+    pub(crate) fn new(samples: Arc<Samples>, slow: Duration) -> Self {
         const STAMPS: u32 = 64;
         let begun = Instant::now();
         let ended = (0..STAMPS).fold(begun, |_, _| Instant::now());
-        Self::with_stamp(samples, (ended - begun) / STAMPS)
+        Self::with_stamp(samples, slow, (ended - begun) / STAMPS)
     }
 
-    fn with_stamp(samples: Arc<Samples>, stamp: Duration) -> Self {
+    fn with_stamp(samples: Arc<Samples>, slow: Duration, stamp: Duration) -> Self {
         Self {
             left: Cell::new(0),
             dice: Dice::default(),
@@ -110,6 +125,8 @@ impl Sampler {
                 cost: KEEPING,
             }),
             samples,
+            slow,
+            slowest: Cell::default(),
         }
     }
 
@@ -131,6 +148,10 @@ impl Sampler {
 
     fn add(&self, name: fn() -> &'static str, requests: u32, took: Duration) {
         self.samples.add(name, requests, took);
+        let each = took / requests;
+        if each >= self.slow && self.slowest.get().is_none_or(|other| other.took < each) {
+            self.slowest.set(Some(Slow { name, took: each }));
+        }
         let Spent { work, cost } = self.batch.get();
         let stamp = self.stamp.as_nanos() as f64;
         self.batch.set(Spent {
@@ -140,14 +161,15 @@ impl Sampler {
     }
 
     /// Ends the batch that was due: adds its time and cost to the average, and draws when the next
-    /// one is due.
-    pub(crate) fn end_batch(&self) {
+    /// one is due. Returns the slowest closure of the batch, if it was slow.
+    pub(crate) fn end_batch(&self) -> Option<Slow> {
         let (batch, mean) = (self.batch.take(), self.mean.get());
         self.mean.set(Spent {
             work: mean.work + (batch.work - mean.work) * NEWEST,
             cost: mean.cost + (batch.cost - mean.cost) * NEWEST,
         });
         self.left.set(self.dice.gap(self.one_in()));
+        self.slowest.take()
     }
 
     /// The interval of sampling: one in so many batches is timed.
@@ -183,7 +205,7 @@ mod tests {
     }
 
     fn sampler() -> Sampler {
-        Sampler::with_stamp(Arc::default(), Duration::from_nanos(25))
+        Sampler::with_stamp(Arc::default(), Duration::MAX, Duration::from_nanos(25))
     }
 
     #[test]
@@ -232,6 +254,19 @@ mod tests {
         lap.end(name, 0);
         lap.end(name, 1);
         assert_eq!(sampler.samples.all()[0].samples, 3);
+    }
+
+    #[test]
+    fn the_slowest_closure_of_a_batch_is_told_of_if_it_is_slow() {
+        let sampler = Sampler::with_stamp(Arc::default(), Duration::from_nanos(20), Duration::ZERO);
+        let batch = |laps: &[(u32, u64)]| {
+            for &(requests, took) in laps {
+                sampler.add(name, requests, Duration::from_nanos(took));
+            }
+            sampler.end_batch().map(|slow| slow.took.as_nanos())
+        };
+        assert_eq!(batch(&[(1, 20), (1, 30), (2, 58)]), Some(30));
+        assert_eq!(batch(&[(2, 38), (1, 19)]), None);
     }
 
     /// A report that reads the samples holds no trustee up.

@@ -86,7 +86,9 @@ pub(crate) struct Trustee {
 
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
-        let sampler = shared.samples.clone().map(Sampler::new);
+        let slow = shared.settings.slow;
+        let samples = shared.samples.clone();
+        let sampler = samples.map(|samples| Sampler::new(samples, slow));
         let serving = Serving::new(shared.number.get(), sampler);
         Self {
             shared,

@@ -248,7 +248,8 @@ fn refuse(
     result
 }
 
-fn describe(object: &Header) -> String {
+/// The object's name, if it has one, and its type's.
+pub(crate) fn describe(object: &Header) -> String {
     let type_name = object.type_name();
     match object.trustee.roster.name_of(address(object), type_name) {
         Some(name) => format!("{name:?} ({type_name})"),

@@ -46,6 +46,7 @@
 //! # Features
 //! All are off by default, and cost nothing then. `docs/guide/watching.md` has a section on each.
 //!
+//! * `metrics`: [`Report::record`](report::Report) hands figures to a recorder of the crate `metrics`.
 //! * `tracing`: poisoned objects, circular waits, slow closures and waits for room are events for a
 //!   subscriber of the crate `tracing`.
 //!

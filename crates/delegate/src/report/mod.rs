@@ -23,6 +23,8 @@ mod footprint;
 mod gather;
 mod json;
 mod place;
+#[cfg(feature = "metrics")]
+mod record;
 mod table;
 
 pub use crate::observe::State;
@@ -30,6 +32,8 @@ pub use crate::observe::counts::ClientObserved;
 pub use footprint::{Footprint, Traffic};
 pub use gather::Reporter;
 pub use place::Places;
+#[cfg(feature = "metrics")]
+pub use record::describe_metrics;
 
 use crate::metrics::Metrics;
 use crate::observe::{mean, ratio};

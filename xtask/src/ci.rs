@@ -29,6 +29,26 @@ const STEPS: &[(&str, Step)] = &[
     ("test", |w| {
         cargo(w, "test --workspace --locked --no-fail-fast", "")
     }),
+    // The workspace is built without them above, as users build it.
+    ("features, clippy", |w| {
+        let lint = "clippy -p corelay -p corelay-clock -p corelay-delegate --all-targets \
+                    --all-features --locked -- -D warnings";
+        cargo(w, lint, "")
+    }),
+    ("features, test", |w| {
+        let test = "test -p corelay -p corelay-clock -p corelay-delegate --all-features --locked \
+                    --no-fail-fast --lib --example events --test metrics --test serde \
+                    --test subscriber";
+        cargo(w, test, "")
+    }),
+    // The guide's page on watching.
+    ("features, doc", |w| {
+        cargo(
+            w,
+            "test -p corelay --all-features --locked --doc Watching",
+            "",
+        )
+    }),
     // Only libraries: the lab's program has the name of the face. And what is compiled a
     // second time is documented where it has its source.
     ("doc", |w| {

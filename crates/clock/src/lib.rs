@@ -41,6 +41,11 @@
 //! * **Memory, idle cost**: [`Logical`] takes two cache lines. [`Ordo`] takes some 400 bytes, and 8
 //!   bytes for each ordered pair of CPUs. No idle cost unless a [`Watchdog`] is started.
 //!
+//! # Features
+//! * `serde`: [`Time`], [`Order`], [`Rate`], [`Nanoseconds`] and [`Movement`] are `Serialize` and
+//!   `Deserialize`; [`Offsets`], [`Calibration`] and [`Drift`] are `Serialize` only, since a boundary
+//!   has to be measured where it is used. ([`Record`] and [`Identity`] are both without the feature.)
+//!
 //! # How it works
 //! | module | idea |
 //! |---|---|
@@ -220,6 +225,12 @@ const STILL: u32 = 1 << 24;
 #[inline(always)]
 pub fn is_exact<C: Clock + ?Sized>(clock: &C) -> bool {
     clock.exact(sealed::Ours)
+}
+
+/// Writes a time as its nanoseconds: 584 years at most.
+#[cfg(feature = "serde")]
+fn nanoseconds<S: serde::Serializer>(time: &std::time::Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 mod sealed {

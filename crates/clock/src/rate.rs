@@ -14,6 +14,7 @@ const LONG_ENOUGH: Duration = Duration::from_millis(10);
 
 /// The rate of a counter: its ticks in a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rate {
     /// Ticks per nanosecond.
     pub ticks_per_ns: f64,
@@ -23,6 +24,7 @@ pub struct Rate {
 
 /// A duration in nanoseconds, with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Nanoseconds {
     /// The likeliest value; negative if the second of the two times was earlier.
     pub value: f64,

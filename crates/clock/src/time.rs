@@ -7,10 +7,14 @@ use std::fmt;
 /// Times of different clocks are not comparable, nor are times of two processes. The value is
 /// below 2^62 for 35 years at 4 GHz, so algorithms may keep two bits of a word for themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Time(u64);
 
 /// The order of two times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Order {
     /// The first is certainly earlier.
     Before,

@@ -18,6 +18,7 @@ const DOUBT: u64 = 100_000;
 
 /// The result of measuring a clock's counters again.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Drift {
     /// The new measurement.

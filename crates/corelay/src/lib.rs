@@ -47,6 +47,8 @@
 //! All are off by default, and cost nothing then. `docs/guide/watching.md` has a section on each.
 //!
 //! * `metrics`: [`Report::record`](report::Report) hands figures to a recorder of the crate `metrics`.
+//! * `serde`: reports, times and rates of clocks are `Serialize` and `Deserialize`, calibrations
+//!   `Serialize`.
 //! * `tracing`: poisoned objects, circular waits, slow closures and waits for room are events for a
 //!   subscriber of the crate `tracing`.
 //!

@@ -34,6 +34,10 @@
 //! | `launched` | closures that may wait |
 //! | [`report`] | reports: objects, clients, and where time goes |
 //!
+//! The features `metrics`, `serde` and `tracing` are off by default and cost nothing then: figures of
+//! reports for a recorder, reports as values, and events for a subscriber. `docs/guide/watching.md`
+//! has a section on each.
+//!
 //! Delegation is not for data that threads seldom want at the same time, nor for far more objects
 //! than threads: see the guide. What is promised, and where the limits are, is in
 //! `docs/guide/guarantees.md`; how it works, in `docs/design/0001-channel.md`.

@@ -6,6 +6,7 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 /// The work of a trustee since its start. All fields are counts. For an example see
 /// [`Trustees::shutdown`](crate::Trustees::shutdown).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct Metrics {
     /// The number of requests that the trustee has executed. They include those that it refused,

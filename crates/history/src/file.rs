@@ -235,28 +235,8 @@ fn add<O, R>(history: &mut History<O, R>, read: Read<O, R>, threads: usize) -> R
     if thread >= threads {
         return Err(format!("thread {thread} is not one of {threads}"));
     }
-    if let Some((ended, _)) = &returned
-        && *ended < invoked
-    {
-        return Err(format!(
-            "the call returned at {ended}, before it was invoked at {invoked}"
-        ));
-    }
-    let last = history.last_invoked(thread);
-    if invoked < last {
-        return Err(format!(
-            "thread {thread} invoked this at {invoked}, after a call invoked at {last}"
-        ));
-    }
-    history.push(
-        thread,
-        Call {
-            operation,
-            invoked,
-            answer: returned,
-        },
-    );
-    Ok(())
+    let call = Call::checked(operation, invoked, returned)?;
+    history.push_checked(thread, call)
 }
 
 struct Lines<B> {

@@ -50,6 +50,24 @@ impl<O, R> Call<O, R> {
         }
     }
 
+    /// A call that was read from somewhere. The error says what is wrong with it.
+    pub(crate) fn checked(
+        operation: O,
+        invoked: u64,
+        answer: Option<(u64, R)>,
+    ) -> Result<Self, String> {
+        match &answer {
+            Some((ended, _)) if *ended < invoked => Err(format!(
+                "the call returned at {ended}, before it was invoked at {invoked}"
+            )),
+            _ => Ok(Self {
+                operation,
+                invoked,
+                answer,
+            }),
+        }
+    }
+
     /// The operation that was called.
     pub fn operation(&self) -> &O {
         &self.operation
@@ -72,6 +90,9 @@ impl<O, R> Call<O, R> {
 }
 
 /// A concurrent history: for every thread its calls, in the order of their invocations.
+///
+/// It is kept in a file by [`save`](Self::save); as a part of something else it is `Serialize` and
+/// `Deserialize`, a list of threads with their calls.
 ///
 /// Collected from [`Recorder`]s (thread `i` is the recorder `i`), loaded from a file, or
 /// built by hand:
@@ -119,6 +140,18 @@ impl<O, R> History<O, R> {
         );
         self.widen(thread + 1);
         self.threads[thread].push(call);
+    }
+
+    /// Adds a call that was read from somewhere. The error says why it cannot be the thread's next.
+    pub(crate) fn push_checked(&mut self, thread: usize, call: Call<O, R>) -> Result<(), String> {
+        let (last, invoked) = (self.last_invoked(thread), call.invoked);
+        if invoked < last {
+            return Err(format!(
+                "thread {thread} invoked this at {invoked}, after a call invoked at {last}"
+            ));
+        }
+        self.push(thread, call);
+        Ok(())
     }
 
     /// Makes sure that the history has at least so many threads.

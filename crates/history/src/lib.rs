@@ -76,6 +76,7 @@
 //! | `history` | calls and their stamps |
 //! | `recorder` | a thread's notes; why their order is sound |
 //! | `file` | histories as lines of JSON |
+//! | `serialize` | calls and histories as values for `serde` |
 //! | [`model`] | sequential specifications; `model/lives`: what is read off when values come out |
 //! | `check/calls` | the calls of one object; partition by key |
 //! | `check/search` | just-in-time linearization, breadth-first |
@@ -96,6 +97,7 @@ mod file;
 mod history;
 pub mod model;
 mod recorder;
+mod serialize;
 mod timeline;
 pub mod transactions;
 

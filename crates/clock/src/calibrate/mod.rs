@@ -50,7 +50,11 @@ const OVER: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(20);
 
 /// The result of a calibration.
+///
+/// With the feature `serde` it is `Serialize`, and not `Deserialize`: a boundary has to be measured
+/// where it is used. [`History`](crate::History) keeps those of earlier runs.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Calibration {
     /// The offsets between every ordered pair of CPUs.
@@ -58,8 +62,10 @@ pub struct Calibration {
     /// Whether some pairs were not measured, but composed of others.
     pub composed: bool,
     /// The step by which the counter advances, in ticks, or a little more.
+    #[cfg_attr(feature = "serde", serde(rename = "step_ticks"))]
     pub step: u64,
     /// The resulting boundary, in ticks.
+    #[cfg_attr(feature = "serde", serde(rename = "boundary_ticks"))]
     pub boundary: u64,
     /// How often each pair was measured.
     pub looks: u32,
@@ -68,10 +74,18 @@ pub struct Calibration {
     pub moved: Vec<Movement>,
     /// The most that two counters were allowed to be apart, movement included:
     /// [`Calibrator::limit`].
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "limit_ns", serialize_with = "crate::nanoseconds")
+    )]
     pub limit: Duration,
     /// The counter's rate: ticks per nanosecond.
     pub rate: Rate,
     /// How long the calibration took.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "took_ns", serialize_with = "crate::nanoseconds")
+    )]
     pub took: Duration,
 }
 

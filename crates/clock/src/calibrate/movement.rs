@@ -20,6 +20,7 @@ use super::Offsets;
 
 /// The offset of a pair of CPUs that moved while it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Movement {
     /// The CPU of the pair with the smaller number.

@@ -1,5 +1,8 @@
 //! Bounds of how far each CPU's counter may be ahead of each other's.
 
+#[cfg(feature = "serde")]
+mod serialize;
+
 use std::fmt;
 
 /// Bounds of the offsets between CPUs: for every ordered pair the most that the second one's

@@ -40,6 +40,7 @@ fn add(counter: &AtomicU64, n: u64) {
 
 /// The counts of one client of an observed trustee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientObserved {
     /// The number of times that the client looked for answers while a callback waited for one. A
@@ -55,8 +56,22 @@ pub struct ClientObserved {
     /// The number of requests of [`apply_then`](crate::Trust::apply_then) that were timed.
     pub latencies: u64,
     /// The sum of the timed latencies, each from the request until the client saw the answer.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "latency_total_ns",
+            deserialize_with = "crate::observe::nanos"
+        )
+    )]
     pub latency_total: Duration,
     /// The longest timed latency.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "latency_longest_ns",
+            deserialize_with = "crate::observe::nanos"
+        )
+    )]
     pub latency_longest: Duration,
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// The state of a trustee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum State {
     /// The trustee serves, or looks for something to serve.
@@ -29,4 +31,11 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
 
 pub(crate) fn mean(total: Duration, n: u64) -> Option<Duration> {
     (n > 0).then(|| Duration::from_nanos((total.as_nanos() / u128::from(n)) as u64))
+}
+
+/// Reads a time in nanoseconds; a missing one is none.
+#[cfg(feature = "serde")]
+pub(crate) fn nanos<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let nanos = <Option<u64> as serde::Deserialize>::deserialize(from)?;
+    Ok(Duration::from_nanos(nanos.unwrap_or(0)))
 }

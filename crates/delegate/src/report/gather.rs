@@ -33,7 +33,7 @@ impl Trustees {
     /// println!("{report}"); // a table
     /// let owner = &report.trustees[0];
     /// assert_eq!(owner.name, "owner-0");
-    /// assert_eq!((&*owner.objects[0].name, owner.objects[0].type_name), ("hits", "u64"));
+    /// assert_eq!((&*owner.objects[0].name, &*owner.objects[0].type_name), ("hits", "u64"));
     /// assert_eq!(owner.clients[0].name.as_deref(), Some("front end"));
     /// assert_eq!(owner.clients[0].queued, 0); // everything asked for has run
     /// assert!(report.to_json().starts_with(r#"{"nodes":"#));
@@ -170,7 +170,7 @@ impl OfType {
     fn named(&self, surveyor: Surveyor) -> Vec<ObjectReport> {
         let report = |(at, name): &(usize, Name)| ObjectReport {
             name: name.to_string(),
-            type_name: self.type_name,
+            type_name: self.type_name.into(),
             node: surveyor.node_of(*at),
         };
         let mut named: Vec<_> = self.names.iter().map(report).collect();
@@ -181,7 +181,7 @@ impl OfType {
     fn unnamed(&self, surveyor: Surveyor) -> Option<TypeReport> {
         let count = self.count - self.names.len();
         (count > 0).then(|| TypeReport {
-            type_name: self.type_name,
+            type_name: self.type_name.into(),
             count,
             places: surveyor.places(self.addresses.iter().copied()),
         })
@@ -215,7 +215,7 @@ fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
     for taken in &all {
         let name = (taken.name)();
         let closure = by_name.entry(name).or_insert(ClosureReport {
-            name,
+            name: name.into(),
             samples: 0,
             total: Duration::ZERO,
             longest: Duration::ZERO,
@@ -296,10 +296,10 @@ mod tests {
         let [first, second] = &found.slowest[..] else {
             panic!("two names, not {found:?}");
         };
-        assert_eq!((first.name, first.samples), ("slow", 2));
+        assert_eq!((&*first.name, first.samples), ("slow", 2));
         assert_eq!(first.mean(), Duration::from_micros(6));
         assert_eq!(
-            (second.name, second.mean()),
+            (&*second.name, second.mean()),
             ("quick", Duration::from_micros(4))
         );
         assert_eq!(second.longest, Duration::from_micros(9));

@@ -25,6 +25,8 @@ mod json;
 mod place;
 #[cfg(feature = "metrics")]
 mod record;
+#[cfg(feature = "serde")]
+mod serialize;
 mod table;
 
 pub use crate::observe::State;
@@ -37,11 +39,14 @@ pub use record::describe_metrics;
 
 use crate::metrics::Metrics;
 use crate::observe::{mean, ratio};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The findings of [`Trustees::report`](crate::Trustees::report). `Display` shows them as a table,
-/// [`to_json`](Self::to_json) as JSON.
+/// [`to_json`](Self::to_json) as JSON. With the feature `serde` all its parts are `Serialize`, in that
+/// form, and `Deserialize`.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct Report {
     /// Nodes of this machine that have memory. `None` if the system does not say.
@@ -52,6 +57,7 @@ pub struct Report {
 
 /// The report on one trustee.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct TrusteeReport {
     /// The name of the trustee's thread.
@@ -82,19 +88,21 @@ pub struct TrusteeReport {
 
 /// The report on an object that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct ObjectReport {
     /// The name given by [`Trust::named`](crate::Trust::named) or
     /// [`Trust::set_name`](crate::Trust::set_name).
     pub name: String,
     /// The name of the object's type.
-    pub type_name: &'static str,
+    pub type_name: Cow<'static, str>,
     /// The memory node on which the object begins, on a machine with several, if that is known.
     pub node: Option<usize>,
 }
 
 /// The report on an object that a launched closure holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct HeldReport {
     /// The object's name, if it has one, and its type's.
@@ -107,10 +115,11 @@ pub struct HeldReport {
 
 /// The report on the objects of one type that have no name.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct TypeReport {
     /// The name of the type.
-    pub type_name: &'static str,
+    pub type_name: Cow<'static, str>,
     /// The number of such objects.
     pub count: usize,
     /// The memory nodes of up to 16 objects of the type, named ones included.
@@ -119,6 +128,7 @@ pub struct TypeReport {
 
 /// The report on a client, that is on the channel to the trustee of one thread or launched closure.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientReport {
     /// The name given by [`ClientGuard::named`](crate::ClientGuard::named), or the thread's name.
@@ -137,6 +147,7 @@ pub struct ClientReport {
 /// Further figures of a trustee that is observed: see
 /// [`Builder::observe`](crate::Builder::observe).
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct TrusteeObserved {
     /// The number of requests that were timed, of those that [`Metrics::requests`] counts: as many
@@ -156,15 +167,24 @@ pub const SLOWEST: usize = 10;
 /// and interruptions of the trustee. Closures that panic are not timed, nor those that other
 /// closures have sent to their own trustee.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClosureReport {
     /// The name given by [`Trust::request`](crate::Trust::request), or that of the closure's type.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The number of requests that were timed.
     pub samples: u64,
     /// The time of all samples together.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "total_ns", deserialize_with = "crate::observe::nanos")
+    )]
     pub total: Duration,
     /// The longest time; for requests timed together, their average counts.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_ns", deserialize_with = "crate::observe::nanos")
+    )]
     pub longest: Duration,
 }
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 /// The memory nodes on which some addresses lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub struct Places {
     /// The number of addresses that were looked at.

@@ -5,6 +5,7 @@
 
 use super::{ClientObserved, ClosureReport, Report, State, TrusteeReport};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use std::borrow::Cow;
 
 /// A figure: its name, its unit, its meaning, and how it is read from a part of a report. It is left
 /// out if the report has none.
@@ -213,7 +214,7 @@ impl Report {
     /// ```
     pub fn record(&self) {
         for trustee in &self.trustees {
-            let by_trustee = [("trustee", trustee.name.clone())];
+            let by_trustee = [("trustee", Cow::Owned(trustee.name.clone()))];
             for (name, _, _, read) in TOTALS {
                 if let Some(total) = read(trustee) {
                     counter!(*name, &by_trustee).absolute(total);
@@ -227,7 +228,7 @@ impl Report {
             let observed = trustee.observed.iter();
             for closure in observed.flat_map(|observed| &observed.slowest) {
                 let [by_trustee] = by_trustee.clone();
-                let labels = [by_trustee, ("closure", closure.name.to_owned())];
+                let labels = [by_trustee, ("closure", closure.name.clone())];
                 for (name, _, _, read) in CLOSURE_TOTALS {
                     if let Some(total) = read(closure) {
                         counter!(*name, &labels).absolute(total);

@@ -258,11 +258,11 @@ fn time(time: Option<Duration>) -> String {
 }
 
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::Metrics;
 
-    fn trustee() -> TrusteeReport {
+    pub(in crate::report) fn trustee() -> TrusteeReport {
         TrusteeReport {
             name: "owner-0".into(),
             state: State::Awake,
@@ -279,11 +279,11 @@ mod tests {
             },
             objects: vec![ObjectReport {
                 name: "hits \"of\" the day".into(),
-                type_name: "u64",
+                type_name: "u64".into(),
                 node: Some(1),
             }],
             unnamed: vec![TypeReport {
-                type_name: "bool",
+                type_name: "bool".into(),
                 count: 20,
                 places: Some(Places {
                     asked: 16,
@@ -332,7 +332,7 @@ mod tests {
             observed: Some(TrusteeObserved {
                 samples: 2,
                 slowest: vec![ClosureReport {
-                    name: "main::{{closure}}",
+                    name: "main::{{closure}}".into(),
                     samples: 2,
                     total: Duration::from_nanos(900),
                     longest: Duration::from_nanos(1_500),

@@ -33,14 +33,14 @@ fn client<'a>(trustee: &'a TrusteeReport, name: &str) -> &'a ClientReport {
 fn named(trustee: &TrusteeReport) -> Vec<(&str, &str)> {
     let objects = trustee.objects.iter();
     objects
-        .map(|object| (&*object.name, object.type_name))
+        .map(|object| (&*object.name, &*object.type_name))
         .collect()
 }
 
 fn unnamed(trustee: &TrusteeReport) -> Vec<(&str, usize)> {
     let types = trustee.unnamed.iter();
     types
-        .map(|of_type| (of_type.type_name, of_type.count))
+        .map(|of_type| (&*of_type.type_name, of_type.count))
         .collect()
 }
 
@@ -345,7 +345,7 @@ fn slow_closures_are_named() {
         assert!(found.mean() >= Duration::from_millis(1), "{found:?}");
         assert!(found.longest >= found.mean() && found.samples > 0);
         let text = trustees.report().to_string();
-        assert!(text.contains(found.name), "{text}");
+        assert!(text.contains(&*found.name), "{text}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::support::history;
 use corelay_history::model::register::{Operation, Output};
-use corelay_history::{Call, History, ReadError};
+use corelay_history::{Call, History, ReadError, transactions};
+use serde_json::json;
 
 type Registers = History<Operation<u32>, Output<u32>>;
 
@@ -143,5 +144,60 @@ fn a_line_that_is_wrong_is_named() {
     assert!(
         matches!(missing, ReadError::Io { line: 0, .. }),
         "{missing}"
+    );
+}
+
+/// The thread without calls, too, and the call that never returned.
+#[test]
+fn a_history_is_a_value_for_serde() {
+    let value = serde_json::to_value(some()).unwrap();
+    let written = json!([
+        [{ "operation": { "Write": 7 }, "invoked": 1, "returned": [u64::MAX, "Written"] }],
+        [],
+        [
+            { "operation": "Read", "invoked": 2, "returned": [3, { "Value": 7 }] },
+            { "operation": { "CompareExchange": { "current": 7, "new": 8 } }, "invoked": 3 },
+        ],
+    ]);
+    assert_eq!(value, written);
+    assert_eq!(serde_json::from_value::<Registers>(value).unwrap(), some());
+    let text = serde_json::to_string(&some()).unwrap();
+    assert_eq!(serde_json::from_str::<Registers>(&text).unwrap(), some());
+    let silent: Registers = serde_json::from_value(json!([[], []])).unwrap();
+    assert_eq!((silent.threads(), silent.len()), (2, 0));
+}
+
+#[test]
+fn a_value_that_is_no_history_is_refused() {
+    let refused = |value| {
+        serde_json::from_value::<Registers>(value)
+            .unwrap_err()
+            .to_string()
+    };
+    let read = |invoked, returned| json!({ "operation": "Read", "invoked": invoked, "returned": returned });
+    let late = refused(json!([[read(5, json!([4, { "Value": 0 }]))]]));
+    assert_eq!(late, "the call returned at 4, before it was invoked at 5");
+    let unordered = refused(json!([[], [read(5, json!(null)), read(4, json!(null))]]));
+    assert_eq!(
+        unordered,
+        "thread 1 invoked this at 4, after a call invoked at 5"
+    );
+    let other = refused(json!([[{ "operation": "Read", "invoked": 1, "output": 3 }]]));
+    assert!(other.contains("unknown field `output`"), "{other}");
+}
+
+#[test]
+fn a_history_of_transactions_is_a_value_for_serde() {
+    let mut recorder = transactions::Recorder::new();
+    recorder.begin();
+    recorder.read(3u64, None);
+    recorder.write(4, 17);
+    recorder.end(transactions::Outcome::Committed);
+    recorder.begin();
+    let history: transactions::History = [recorder].into_iter().collect();
+    let text = serde_json::to_string(&history).unwrap();
+    assert_eq!(
+        serde_json::from_str::<transactions::History>(&text).unwrap(),
+        history
     );
 }

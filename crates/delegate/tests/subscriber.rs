@@ -312,9 +312,15 @@ fn a_subscriber_that_panics_is_contained() {
     assert!(!told("corelay::poisoned", "panic-0").is_empty());
     assert!(!told("corelay::wait_for_room", "panic-0").is_empty());
     assert!(!told("corelay::slow_closure", "panic-0").is_empty());
-    let team = Trustees::flat(1).name("panic").start().unwrap();
+    let builder = Trustees::flat(1).name("team").observe(true);
+    let team = builder.slow(Duration::ZERO).start().unwrap();
     let t = team.entrust(0u64);
     team.run(|_| fail_in_each_way(&t));
+    while told("corelay::slow_closure", "team-0").is_empty() {
+        t.post(|n| *n += 1);
+        team.run(|me| _ = me.serve());
+        barrier().unwrap();
+    }
 }
 
 static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());

@@ -62,10 +62,11 @@
 //! ```
 
 pub use corelay_delegate::{
-    ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, LaunchHandle,
-    Member, Metrics, ParsePolicyError, Poisoned, Policy, Report, Reporter, StartError, Team,
-    TeamBuilder, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
-    TryApplyThenError, TryLaunchError, TryPostError, barrier, poll, report,
+    ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, IntoInnerError,
+    LaunchHandle, Member, Metrics, ParsePolicyError, Poisoned, Policy, PostFuture, Report,
+    Reporter, StartError, Team, TeamBuilder, TimedFuture, TimeoutError, Trust, TrustSession,
+    Trustees, Trusts, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryLaunchError,
+    TryPostError, Weak, Zip, ZipError, barrier, poll, report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

@@ -21,8 +21,9 @@ pub struct PostFuture<T, F: FnOnce(&mut T)> {
     outcome: Option<Outcome<T, Post<F>>>,
 }
 
-impl<T, F: FnOnce(&mut T)> PostFuture<T, F> {
-    pub(crate) fn new(outcome: Outcome<T, Post<F>>) -> Self {
+impl<T, F: FnOnce(&mut T)> From<Outcome<T, Post<F>>> for PostFuture<T, F> {
+    #[inline(always)]
+    fn from(outcome: Outcome<T, Post<F>>) -> Self {
         let outcome = Some(outcome);
         Self { outcome }
     }

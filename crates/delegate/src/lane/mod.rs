@@ -332,9 +332,9 @@ impl Lane {
         }
         self.calling.set(false);
         let mut done = mail;
-        if let Err(payload) = result {
+        if let Err(mut payload) = result {
             if !refused {
-                serving.poison(object);
+                payload = serving.poison(object, payload);
             } else if !payload.is::<Poisoned>() && !payload.is::<CircularWait>() {
                 // A destructor of a capture has panicked.
                 serving.count_panic();
@@ -368,7 +368,7 @@ impl Lane {
         let record = self.track.requests().at(self.track.at().request.cursor());
         // SAFETY: the record's label is still there; only its captures are consumed.
         let label = unsafe { read_label(record) };
-        serving.poison(label.object());
+        let payload = serving.poison(label.object(), payload);
         self.mark(record, payload);
     }
 

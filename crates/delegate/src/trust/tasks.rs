@@ -67,7 +67,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        ApplyFuture::of_outcome(unsafe { self.send_or_park::<ApplyAsync<F, R>>(f) })
+        unsafe { self.send_or_park::<ApplyAsync<F, R>, _>(f) }
     }
 
     /// Sends `f` as [`apply_async`](Self::apply_async) does, but gives it back if the request
@@ -120,6 +120,6 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        PostFuture::new(unsafe { self.send_or_park::<Post<F>>(f) })
+        unsafe { self.send_or_park::<Post<F>, _>(f) }
     }
 }

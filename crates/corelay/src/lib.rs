@@ -71,10 +71,11 @@
 //! ```
 
 pub use corelay_delegate::{
-    ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, LaunchHandle,
-    Member, Metrics, ParsePolicyError, Poisoned, Policy, Report, Reporter, RequestName, StartError,
-    Team, TeamBuilder, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
-    TryApplyThenError, TryLaunchError, TryPostError, TypeName, barrier, name, poll, report,
+    ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, IntoInnerError,
+    LaunchHandle, Member, Metrics, ParsePolicyError, Poisoned, Policy, PostFuture, Report,
+    Reporter, RequestName, StartError, Team, TeamBuilder, TimedFuture, TimeoutError, Trust,
+    TrustSession, Trustees, Trusts, TryApplyAsyncError, TryApplyError, TryApplyThenError,
+    TryLaunchError, TryPostError, TypeName, Weak, Zip, ZipError, barrier, name, poll, report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

@@ -78,6 +78,18 @@ pub enum TryApplyError<F> {
     Closed(F),
 }
 
+impl<F> TryApplyError<F> {
+    /// The same error with another closure to give back.
+    pub(crate) fn map<G>(self, f: impl FnOnce(F) -> G) -> TryApplyError<G> {
+        match self {
+            Self::Poisoned => TryApplyError::Poisoned,
+            Self::Circular(ring) => TryApplyError::Circular(ring),
+            Self::Nested(closure) => TryApplyError::Nested(f(closure)),
+            Self::Closed(closure) => TryApplyError::Closed(f(closure)),
+        }
+    }
+}
+
 /// The reason why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request.
 /// Gives both closures back.
 pub enum TryApplyThenError<F, C> {
@@ -158,6 +170,7 @@ impl fmt::Display for AsyncError {
 
 impl std::error::Error for AsyncError {}
 
+/// Describes each variant of an error by a text, for `Display` and `Debug`.
 macro_rules! describe {
     ($type:ident<$($p:ident),*>, $($variant:pat => $text:literal),* $(,)?) => {
         impl<$($p),*> fmt::Debug for $type<$($p),*> {
@@ -173,6 +186,8 @@ macro_rules! describe {
         impl<$($p),*> std::error::Error for $type<$($p),*> {}
     };
 }
+
+pub(crate) use describe;
 
 describe!(TryApplyError<F>,
     Self::Poisoned => "the object is poisoned",
@@ -256,6 +271,16 @@ impl Faults {
             Some(_) if !is_first => Some(payload),
             _ => self.first.replace(payload),
         }
+    }
+
+    /// Counts the failures of `later`, too. Returns `later` if it has a payload that is not kept, for
+    /// the caller to discard.
+    pub(crate) fn merge(&mut self, mut later: Self) -> Option<Self> {
+        self.count += later.count;
+        if self.first.is_none() {
+            self.first = later.first.take();
+        }
+        later.first.is_some().then_some(later)
     }
 
     /// The report of a barrier, if there is anything to report.

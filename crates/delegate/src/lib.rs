@@ -80,13 +80,19 @@ pub use policy::{ParsePolicyError, Policy};
 #[doc(inline)]
 pub use report::{Report, Reporter};
 pub use trust::Trust;
+pub use trust::into_inner::IntoInnerError;
+pub use trust::many::Trusts;
 #[doc(hidden)]
 pub use trust::no_unwind;
 pub use trust::session::TrustSession;
+pub use trust::timed::{TimedFuture, TimeoutError};
+pub use trust::weak::Weak;
+pub use trust::zip::{Zip, ZipError};
 pub use trustee::spawn::StartError;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
 pub use {
     client::future::checked,
     flat::job::checked::{Doorbell, Dozer, Jobs},
+    trust::claim::checked::Side,
 };

@@ -136,8 +136,9 @@ enum State<R> {
     Sent(SlotPtr),
     /// The same, and a [`Waiter`] has left a waker in the slot.
     Watched(SlotPtr),
-    /// The request waits for room. Boxed twice, so that the future takes two words.
-    Parked(Box<Box<dyn Resend<R>>>),
+    /// The request waits for room. Boxed twice, so that the future takes two words. The future's
+    /// drop drops it, so that a state is overwritten without a look at the old one.
+    Parked(ManuallyDrop<Box<Box<dyn Resend<R>>>>),
     /// The trustee was shut down before it took the request.
     Closed,
     /// The result has been given.
@@ -199,22 +200,6 @@ impl<R> ApplyFuture<R> {
         }
     }
 
-    /// The future of a request that was just made.
-    #[inline(always)]
-    pub(crate) fn of_outcome<T, K>(outcome: Outcome<T, K>) -> Self
-    where
-        T: 'static,
-        R: 'static,
-        K: Kind<T, Receipt = Self> + 'static,
-    {
-        let state = match outcome {
-            Outcome::Sent(future) => return future,
-            Outcome::Parked(parked) => State::Parked(Box::new(Box::new(parked))),
-            Outcome::Closed => State::Closed,
-        };
-        Self { state }
-    }
-
     /// Gives the slot back, since the request was not taken.
     pub(crate) fn retract(self) {
         if let State::Sent(slot) = ManuallyDrop::new(self).state {
@@ -253,22 +238,64 @@ impl<R> ApplyFuture<R> {
     }
 }
 
+impl<T, R, K> From<Outcome<T, K>> for ApplyFuture<R>
+where
+    T: 'static,
+    R: 'static,
+    K: Kind<T, Receipt = Self> + 'static,
+{
+    /// The future of a request that was just made.
+    #[inline(always)]
+    fn from(outcome: Outcome<T, K>) -> Self {
+        let state = match outcome {
+            Outcome::Sent(future) => return future,
+            Outcome::Parked(parked) => State::Parked(ManuallyDrop::new(Box::new(Box::new(parked)))),
+            Outcome::Closed => State::Closed,
+        };
+        Self { state }
+    }
+}
+
 impl<R> ApplyFuture<R> {
+    /// Polls a future that has no result yet, or that has left a waker.
+    #[inline(never)]
+    fn poll_slowly(&mut self, context: &mut Context<'_>) -> Poll<Result<R, AsyncError>> {
+        let (slot, had_waker) = match self.state {
+            State::Sent(slot) => (slot, false),
+            State::Watched(slot) => (slot, true),
+            _ => return self.poll_unsent(context),
+        };
+        let mut polling = Polling {
+            waiter: Waiter::new(slot, had_waker),
+            state: &mut self.state,
+        };
+        let polled = polling.waiter.poll(context.waker());
+        drop(polling);
+        let Some(state) = polled else {
+            if !had_waker {
+                hurry();
+            }
+            return Poll::Pending;
+        };
+        self.state = State::Ended;
+        // SAFETY: `poll` says that the slot is complete, and the future has forgotten it.
+        Poll::Ready(unsafe { Self::take(slot, state) })
+    }
+
     /// Polls a future whose request has not been sent, or that has given its result.
     #[cold]
-    #[inline(never)]
     fn poll_unsent(&mut self, context: &mut Context<'_>) -> Poll<Result<R, AsyncError>> {
         match &mut self.state {
             State::Parked(parked) => match parked.poll(context) {
-                Poll::Ready(Ok(future)) => {
-                    *self = future;
+                Poll::Ready(sent) => {
+                    let state = State::Closed;
+                    *self = sent.unwrap_or_else(|Closed| Self { state });
                     return Pin::new(self).poll(context);
                 }
-                Poll::Ready(Err(Closed)) => {}
                 Poll::Pending => return Poll::Pending,
             },
             State::Closed => {}
-            State::Sent(_) | State::Watched(_) => unreachable!("asked by `poll`"),
+            State::Sent(_) | State::Watched(_) => unreachable!("asked by `poll_slowly`"),
             State::Ended => {
                 panic!("corelay: an ApplyFuture is polled after it has given its result")
             }
@@ -302,26 +329,15 @@ impl<R> Future for ApplyFuture<R> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let (slot, had_waker) = match self.state {
-            State::Sent(slot) => (slot, false),
-            State::Watched(slot) => (slot, true),
-            _ => return self.poll_unsent(context),
-        };
-        let mut polling = Polling {
-            waiter: Waiter::new(slot, had_waker),
-            state: &mut self.state,
-        };
-        let polled = polling.waiter.poll(context.waker());
-        drop(polling);
-        let Some(state) = polled else {
-            if !had_waker {
-                hurry();
-            }
-            return Poll::Pending;
-        };
-        self.state = State::Ended;
-        // SAFETY: `poll` says that the slot is complete, and the future has forgotten it.
-        Poll::Ready(unsafe { Self::take(slot, state) })
+        if let State::Sent(slot) = self.state
+            && let Some(state) = slot.completed()
+        {
+            self.state = State::Ended;
+            // SAFETY: the slot is complete and never had a waker, so nobody else will use it, and
+            // the future has forgotten it.
+            return Poll::Ready(unsafe { Self::take(slot, state) });
+        }
+        self.poll_slowly(context)
     }
 }
 
@@ -334,22 +350,33 @@ fn hurry() {
 }
 
 impl<R> Drop for ApplyFuture<R> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        match self.state {
-            State::Sent(slot) => drop_unfinished::<R>(Waiter::new(slot, false)),
-            State::Watched(slot) => drop_unfinished::<R>(Waiter::new(slot, true)),
-            _ => {}
+        if !matches!(self.state, State::Ended) {
+            self.drop_unfinished();
         }
     }
 }
 
-#[cold]
-fn drop_unfinished<R>(mut waiter: Waiter) {
-    let (state, _waker) = waiter.abandon();
-    if let Some(state) = state {
-        // SAFETY: `abandon` says that the slot is complete, and the future is gone.
-        drop(unsafe { ApplyFuture::<R>::take(waiter.slot(), state) });
+impl<R> ApplyFuture<R> {
+    #[cold]
+    #[inline(never)]
+    fn drop_unfinished(&mut self) {
+        let mut waiter = match &mut self.state {
+            State::Sent(slot) => Waiter::new(*slot, false),
+            State::Watched(slot) => Waiter::new(*slot, true),
+            State::Parked(parked) => {
+                // SAFETY: the future is being dropped, and drops its request only here.
+                unsafe { ManuallyDrop::drop(parked) };
+                return;
+            }
+            State::Closed | State::Ended => return,
+        };
+        let (state, _waker) = waiter.abandon();
+        if let Some(state) = state {
+            // SAFETY: `abandon` says that the slot is complete, and the future is gone.
+            drop(unsafe { Self::take(waiter.slot(), state) });
+        }
     }
 }
 

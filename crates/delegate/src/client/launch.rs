@@ -67,7 +67,7 @@ impl<T, F: Operation<T, R>, R> LaunchBody for TypedLaunch<T, F, R> {
             // SAFETY: the launch's own slot, which `write` has just filled.
             Ok(()) => unsafe { SlotResult::<R>::announce(slot) },
             Err(payload) => {
-                serving.poison(object, F::name, &*payload);
+                let payload = serving.poison(object, F::name, payload);
                 // SAFETY: the launch's own slot, completed once: the closure has not returned.
                 unsafe { SlotResult::<R>::fail(slot, payload) };
             }

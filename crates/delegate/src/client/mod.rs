@@ -376,7 +376,7 @@ impl Drop for Client {
         self.mark_end();
         self.waiters().close().into_iter().for_each(wake);
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
-        discard(unclaimed);
+        discard(self.trustee.keep_failures(unclaimed));
         self.reaper.free_rings();
         if self.never_announced.get() {
             return;

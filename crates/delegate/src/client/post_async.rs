@@ -22,8 +22,11 @@ pub struct PostFuture<T, F: FnOnce(&mut T), N: RequestName = TypeName> {
     outcome: Option<Outcome<T, Post<Named<N, F>>>>,
 }
 
-impl<T, F: FnOnce(&mut T), N: RequestName> PostFuture<T, F, N> {
-    pub(crate) fn new(outcome: Outcome<T, Post<Named<N, F>>>) -> Self {
+impl<T, F: FnOnce(&mut T), N: RequestName> From<Outcome<T, Post<Named<N, F>>>>
+    for PostFuture<T, F, N>
+{
+    #[inline(always)]
+    fn from(outcome: Outcome<T, Post<Named<N, F>>>) -> Self {
         let outcome = Some(outcome);
         Self { outcome }
     }

@@ -11,7 +11,12 @@ use crate::error::CircularWait;
 use crate::object::shared::Shared;
 use crate::policy::{Chosen, Schedule};
 use crate::wait_graph::{Wait, address};
-use corelay_sync::wait::Sleeper;
+use corelay_sync::Backoff;
+use corelay_sync::wait::{self, Call, Sleeper, Token};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 /// The trustee of a member, which serves inside the member's calls.
 pub(crate) trait Serve {
@@ -111,6 +116,62 @@ pub(crate) fn wait_until(
         return suspend_until(what, done).map(|()| true);
     }
     Ok(with_duty(|duty| duty.trustee.wait_until(target, done)).is_some())
+}
+
+/// Waits until `token`, which the trustee `target` will set, is set. A member serves meanwhile, and
+/// a fibre or coroutine is suspended. No cancellation ends the wait.
+///
+/// # Errors
+/// The errors of [`suspend_until`].
+///
+/// # Panics
+/// Inside a [`NoSwitch`](corelay_sync::wait::NoSwitch) guard.
+pub(crate) fn wait_for(call: Call, target: &Shared, token: &Token) -> Result<(), CircularWait> {
+    if is_member() {
+        token.subscribe(Sleeper::current().waker());
+        wait_until(target, None, &mut || token.is_set())?;
+    }
+    let _ = wait::wait_in(call, token);
+    Ok(())
+}
+
+/// Waits until `future` gives its result, which comes from the trustee `target` or from a timer, in
+/// the way of [`wait_for`].
+///
+/// # Panics
+/// Inside a [`NoSwitch`](corelay_sync::wait::NoSwitch) guard.
+pub(crate) fn block_on<F: Future + Unpin>(call: Call, target: &Shared, mut future: F) -> F::Output {
+    // An answer that comes at once needs no waker of its own.
+    let mut backoff = Backoff::new();
+    while !backoff.is_yielding() {
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(output) = Pin::new(&mut future).poll(&mut context) {
+            return output;
+        }
+        backoff.wait();
+    }
+    loop {
+        let event = Arc::new(Event(Token::new()));
+        let waker = Waker::from(Arc::clone(&event));
+        let polled = Pin::new(&mut future).poll(&mut Context::from_waker(&waker));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+        let waited = wait_for(call, target, &event.0);
+        debug_assert!(
+            waited.is_ok(),
+            "a wait that is not in the graph closes no ring"
+        );
+    }
+}
+
+/// An event that is set by a waker, which wakes the thread or fibre that waits.
+pub(crate) struct Event(pub(crate) Token);
+
+impl Wake for Event {
+    fn wake(self: Arc<Self>) {
+        self.0.notify();
+    }
 }
 
 /// Serves, if this thread is a member, until the thread of `trustee`, which has been asked to

@@ -18,6 +18,10 @@ use corelay_sync::wait::CodeName;
 use std::any::Any;
 use std::cell::Cell;
 
+/// The payload with which a closure on two objects unwinds, unrun, because the second one is
+/// poisoned.
+pub(crate) struct PartnerPoisoned;
+
 /// The state that all lanes of a trustee share while it serves on its thread.
 #[derive(Default)]
 pub(crate) struct Serving {
@@ -150,10 +154,7 @@ impl Serving {
         } else {
             guarded(|| f.run(value))
         };
-        if let Err(payload) = &result {
-            self.poison(object, F::name, &**payload);
-        }
-        result
+        result.map_err(|payload| self.poison(object, F::name, payload))
     }
 
     /// Whether some object is held or poisoned, so that each request has to be checked before it
@@ -164,14 +165,30 @@ impl Serving {
     }
 
     /// Poisons `object`, on which the closure of that name has just panicked with `payload`, and
-    /// counts the panic.
+    /// counts the panic. Returns the payload for the client. A closure that could not run, because
+    /// its other value is poisoned, leaves the object as it is.
     pub(crate) fn poison(
+        &self,
+        object: *mut Header,
+        closure: fn() -> &'static str,
+        payload: Box<dyn Any + Send>,
+    ) -> Box<dyn Any + Send> {
+        if payload.is::<PartnerPoisoned>() {
+            return Box::new(Poisoned);
+        }
+        self.count_panic();
+        self.poison_too(object, closure, &*payload);
+        payload
+    }
+
+    /// Poisons `object`, which the closure has used that has just panicked, without counting the
+    /// panic.
+    pub(crate) fn poison_too(
         &self,
         object: *mut Header,
         closure: fn() -> &'static str,
         payload: &(dyn Any + Send),
     ) {
-        self.count_panic();
         // SAFETY: a request on the object has run right before this, so it is alive.
         let object = unsafe { &*object };
         // Relaxed: users of the object learn of each other's work through requests.
@@ -182,14 +199,16 @@ impl Serving {
     }
 
     /// Removes the poison of `object`, whose value is about to be dropped, so that it is not
-    /// counted as marked any more.
-    pub(crate) fn forget_poison(&self, object: *mut Header) {
+    /// counted as marked any more. Returns whether it was poisoned.
+    pub(crate) fn forget_poison(&self, object: *mut Header) -> bool {
         // SAFETY: the value is about to be dropped, so the object is alive.
         let word = unsafe { &(*object).poison };
         // Relaxed: as in `poison`.
-        if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
+        let before = word.swap(HEALTHY, Ordering::Relaxed);
+        if before != HEALTHY {
             self.marked.set(self.marked.get() - 1);
         }
+        before == POISONED
     }
 
     /// Whether `object` is poisoned. If the user has cleared the poison, makes the object healthy.

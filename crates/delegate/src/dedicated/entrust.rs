@@ -13,6 +13,7 @@ use crate::dedicated::{TrusteeHandle, Trustees};
 use crate::large::is_large;
 use crate::object::registry::Registry;
 use crate::object::shared::Shared;
+use crate::trust::many::Trusts;
 use crate::trust::{Trust, refuse, refuse_to_wait, unwrap_answer};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -46,7 +47,7 @@ impl Trustees {
 
     /// Entrusts each of `values`, like [`entrust`](Self::entrust), with one round trip for many of
     /// them (up to 64 KiB of values per trustee) instead of one each. The handles come in the order
-    /// of the values.
+    /// of the values, as one that is indexed: clone it for each thread.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -61,10 +62,7 @@ impl Trustees {
     /// Inside a delegated closure; with the panic of `values`. Values entrusted before that
     /// are dropped on their trustees.
     #[track_caller]
-    pub fn entrust_all<T: Send + 'static>(
-        &self,
-        values: impl IntoIterator<Item = T>,
-    ) -> Vec<Trust<T>> {
+    pub fn entrust_all<T: Send + 'static>(&self, values: impl IntoIterator<Item = T>) -> Trusts<T> {
         // A trustee serves nobody else while it takes a shipment in: about a thousand small values,
         // a tenth of a millisecond.
         let per_trustee = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
@@ -79,7 +77,7 @@ impl Trustees {
                 turns.push(trustee);
             }
             if turns.is_empty() {
-                return handles;
+                return handles.into_iter().collect();
             }
             let mut adopted = Vec::with_capacity(shipments.len());
             for (trustee, shipment) in shipments.into_iter().enumerate() {
@@ -298,12 +296,12 @@ impl TrusteeHandle {
         let (home, trustee) = (self.home.cast(), &self.shared);
         let client = match connect(trustee) {
             Ok(client) => client,
-            Err(NoClient::Closed) => return ApplyFuture::of_outcome(Adoption::<F, R>::Closed),
+            Err(NoClient::Closed) => return Adoption::<F, R>::Closed.into(),
             Err(why) => refuse(call, type_name::<F>(), &why),
         };
         // SAFETY: the registry lives until its trustee has ended; the closure borrows nothing.
         let sent = unsafe { client.send_behind::<Registry, ApplyAsync<F, R>>(home, f, None) };
-        ApplyFuture::of_outcome(match sent {
+        ApplyFuture::from(match sent {
             Ok(future) => Adoption::Sent(future),
             Err((Refusal::Closed, _)) => Adoption::Closed,
             Err((Refusal::Full, f)) => {

@@ -2,11 +2,12 @@
 
 mod entrust;
 
+use crate::context::discard::discard;
 use crate::context::events;
 use crate::context::member::wait_for_end;
 use crate::context::serving::Serving;
 use crate::context::thread::{in_leaf, in_turn};
-use crate::error::CircularWait;
+use crate::error::{BarrierError, CircularWait, Faults};
 use crate::metrics::Metrics;
 use crate::object::registry::Registry;
 use crate::object::shared::{Settings, Shared};
@@ -131,6 +132,37 @@ impl Trustees {
         self.metrics()
     }
 
+    /// Takes the failures of threads that have ended, or of clients that were dropped, before a
+    /// [`barrier`](crate::barrier) reported them: of a scoped thread that posted and returned, for
+    /// instance. They are kept until they are taken.
+    ///
+    /// ```
+    /// # use corelay_delegate::{ClientGuard, Trustees};
+    /// let trustees = Trustees::dedicated(1).start()?;
+    /// let stock = trustees.entrust(3u32);
+    /// std::thread::scope(|s| {
+    ///     s.spawn(|| {
+    ///         let _client = ClientGuard::new(); // its drop waits for what the thread has sent
+    ///         stock.post(|_| panic!("dropped a crate"));
+    ///     });
+    /// });
+    /// assert_eq!(trustees.failures().unwrap_err().message(), "dropped a crate");
+    /// assert!(trustees.failures().is_ok());
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The number of such failures, and the first one.
+    pub fn failures(&self) -> Result<(), BarrierError> {
+        let mut all = Faults::default();
+        for member in &self.members {
+            if let Some(failures) = member.shared.take_failures(false) {
+                discard(all.merge(failures));
+            }
+        }
+        all.into_error().map_or(Ok(()), Err)
+    }
+
     /// Ends the trustees, and waits for each that does not wait for this closure. Returns the ring
     /// that the first of the others would have closed.
     fn end(&mut self) -> Option<CircularWait> {
@@ -172,6 +204,9 @@ impl Drop for Trustees {
     fn drop(&mut self) {
         // Trustees that would wait for this closure end by themselves.
         let _ = self.end();
+        for member in &self.members {
+            discard(member.shared.take_failures(true));
+        }
     }
 }
 
@@ -433,7 +468,7 @@ impl Builder {
                 // value is there.
                 unsafe { Header::drop_value(home.cast()) };
                 // SAFETY: the value has been dropped, and nobody else knows the registry.
-                unsafe { Header::free(home.cast()) };
+                unsafe { Header::release_memory(home.cast()) };
                 Err(error)
             }
         }

@@ -332,9 +332,9 @@ impl Lane {
         }
         self.calling.set(false);
         let mut done = mail;
-        if let Err(payload) = result {
+        if let Err(mut payload) = result {
             if !refused {
-                serving.poison(object, vtable.name, &*payload);
+                payload = serving.poison(object, vtable.name, payload);
             } else if let Some(ring) = payload.downcast_ref() {
                 events::refused_circular(ring);
             } else if !payload.is::<Poisoned>() {
@@ -372,7 +372,7 @@ impl Lane {
         let label = unsafe { read_label(record) };
         // SAFETY: a client wrote the label by `Label::new`.
         let vtable = unsafe { label.vtable() };
-        serving.poison(label.object(), vtable.name, &*payload);
+        let payload = serving.poison(label.object(), vtable.name, payload);
         self.mark(record, payload);
     }
 

@@ -3,17 +3,16 @@
 use crate::client::future::ApplyFuture;
 use crate::context::coroutine::Waits;
 use crate::context::events;
-use crate::context::member::{is_member, wait_until};
-use crate::error::AsyncError;
-use crate::error::CircularWait;
+use crate::context::member::{Event, wait_for};
+use crate::error::{AsyncError, CircularWait};
 use crate::object::shared::Shared;
 use crate::wire::LaunchId;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, Call, NoSwitch, Sleeper, Token};
+use corelay_sync::wait::{Call, NoSwitch, Token};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// The result of [`Trust::launch`](crate::Trust::launch): to be [joined](Self::join), or awaited.
 ///
@@ -51,7 +50,7 @@ impl<R> LaunchHandle<R> {
     pub fn join(mut self) -> Result<R, AsyncError> {
         let call = Call::new("LaunchHandle::join");
         NoSwitch::refuse_at(call);
-        let ended = std::sync::Arc::new(Ended(Token::new()));
+        let ended = std::sync::Arc::new(Event(Token::new()));
         let waker = Waker::from(std::sync::Arc::clone(&ended));
         let mut joins: Option<Option<Waits>> = None;
         loop {
@@ -72,22 +71,11 @@ impl<R> LaunchHandle<R> {
                     }
                 }
             }
-            if let Err(ring) = self.wait(call, &ended.0) {
+            if let Err(ring) = wait_for(call, &self.trustee, &ended.0) {
                 drop(joins);
                 return Err(refused(ring));
             }
         }
-    }
-
-    fn wait(&self, call: Call, ended: &Token) -> Result<(), CircularWait> {
-        if is_member() {
-            ended.subscribe(Sleeper::current().waker());
-            wait_until(&self.trustee, None, &mut || ended.is_set())?;
-        }
-        // Repeated if the thread could not do anything else meanwhile. No cancellation ends the
-        // wait.
-        let _ = wait::wait_in(call, ended);
-        Ok(())
     }
 }
 
@@ -95,15 +83,6 @@ impl<R> LaunchHandle<R> {
 fn refused(ring: CircularWait) -> AsyncError {
     events::refused_circular(&ring);
     AsyncError::Circular(ring)
-}
-
-/// A waker whose token wakes the thread or fibre that joins.
-struct Ended(Token);
-
-impl Wake for Ended {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.notify();
-    }
 }
 
 impl<R> Future for LaunchHandle<R> {

@@ -1,22 +1,28 @@
 //! Objects: values with the data that their trustee keeps about them.
 //!
 //! ```text
-//!  0        16     24        32        40      44       45        46      48
-//!  +--------+------+---------+---------+-------+--------+---------+-------+------
-//!  | node   | refs | trustee | vtable  | index | poison | is held |       | value
-//!  +--------+------+---------+---------+-------+--------+---------+-------+------
+//!  0      16        20     24        32       40      44       45        46   48
+//!  +------+---------+------+---------+--------+-------+--------+---------+----+------
+//!  | node | handles | weak | trustee | vtable | index | poison | is held |    | value
+//!  +------+---------+------+---------+--------+-------+--------+---------+----+------
 //! ```
 //! A value of up to 16 bytes shares the header's line; one that is aligned to 64 begins
-//! on a line of its own, at 64. Handles count in `refs`; requests do not touch it.
+//! on a line of its own, at 64. Requests touch neither count.
 //!
 //! **Life.** The last handle to go pushes `node` into the trustee's inbox. The trustee
 //! takes it, executes every request that any client had published by then (the push
 //! released, and the take acquired, everything that happened before the last handle went
-//! away), and only then drops the value. At shutdown all values are dropped first; an
-//! object whose handles outlive its trustee is freed by the last of them.
+//! away), and only then drops the value, or sends it in a [`parcel`] to the thread that took the
+//! last handle apart. At shutdown all values are dropped first.
+//!
+//! **Memory.** `weak` counts the shares in the object's memory: one for each
+//! [`Weak`](crate::Weak), and one for the handles and the trustee together. The trustee gives that
+//! one up after it has dropped the value; if the trustee has ended, the last handle does. Whoever
+//! gives up the last share frees the memory.
 
 pub(crate) mod handle;
 pub(crate) mod number;
+pub(crate) mod parcel;
 pub(crate) mod registry;
 pub(crate) mod shared;
 pub(crate) mod thread;
@@ -24,7 +30,7 @@ pub(crate) mod thread;
 use self::shared::Shared;
 use crate::wire::inbox::{News, Node};
 use corelay_sync::facade::Shadow;
-use corelay_sync::facade::atomic::{AtomicU8, AtomicUsize, Ordering};
+use corelay_sync::facade::atomic::{AtomicU8, AtomicU32, Ordering};
 use corelay_sync::facade::cell::{Cell, UnsafeCell};
 use corelay_sync::facade::sync::Arc;
 use std::any::type_name;
@@ -35,7 +41,8 @@ use std::mem::ManuallyDrop;
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) node: Node,
-    refs: AtomicUsize,
+    handles: AtomicU32,
+    weak: AtomicU32,
     pub(crate) trustee: Arc<Shared>,
     vtable: &'static ObjectVtable,
     /// The index in the trustee's registry. Only the trustee uses it.
@@ -48,6 +55,10 @@ pub(crate) struct Header {
     /// the object writes it.
     memory: Shadow,
 }
+
+/// The most handles, and the most shares in the memory. A count that could overflow belongs to a
+/// program that leaks them; then the process is aborted, as `Arc` does.
+const MAX_COUNT: u32 = u32::MAX / 2;
 
 /// No closure has panicked on the object.
 pub(crate) const HEALTHY: u8 = 0;
@@ -96,7 +107,8 @@ impl<T> Object<T> {
         let object = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
         let header = Header {
             node: Node::new(News::Retire),
-            refs: AtomicUsize::new(1),
+            handles: AtomicU32::new(1),
+            weak: AtomicU32::new(1),
             trustee,
             vtable: Self::VTABLE,
             registry_index: Cell::new(0),
@@ -137,6 +149,18 @@ impl<T> Object<T> {
         cell.with_mut(|value| unsafe { &mut *value })
     }
 
+    /// Moves the value out, in place of dropping it.
+    ///
+    /// # Safety
+    /// The same as for [`Header::drop_value`], and the header is that of an `Object<T>`.
+    pub(crate) unsafe fn take_value(header: *mut Header) -> T {
+        // SAFETY: the caller is the trustee, and no request will use the value again.
+        let value = unsafe { Self::value(header.cast()) };
+        // SAFETY: the same reference, for which a `ManuallyDrop<T>` has the same layout. The value
+        // has not been dropped, and the caller uses it no more.
+        unsafe { std::ptr::read(value) }
+    }
+
     unsafe fn drop_value(header: *mut Header) {
         // SAFETY: the vtable that has this function is that of an `Object<T>`, whose first field is
         // the header.
@@ -165,30 +189,59 @@ impl Header {
     #[inline]
     pub(crate) fn retain(&self) {
         // Relaxed: the new handle comes from one that is alive.
-        let before = self.refs.fetch_add(1, Ordering::Relaxed);
-        if before > usize::MAX / 2 {
-            // A count that could overflow belongs to a program that leaks handles; `Arc` aborts,
-            // too.
-            std::process::abort();
+        abort_beyond(self.handles.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Counts one more handle, unless none is left. Returns whether there is one more.
+    pub(crate) fn retain_if_any(&self) -> bool {
+        // Relaxed: a share in the memory is all that the caller has seen of the object, and requests
+        // through the new handle are ordered by their own means.
+        let mut handles = self.handles.load(Ordering::Relaxed);
+        while handles > 0 {
+            // Relaxed: as above.
+            match self.handles.compare_exchange_weak(
+                handles,
+                handles + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(before) => {
+                    abort_beyond(before);
+                    return true;
+                }
+                Err(now) => handles = now,
+            }
         }
+        false
     }
 
     /// Counts one handle less. If none is left, announces the object to its trustee, which drops
-    /// the value, or frees the object if the trustee has ended.
+    /// the value, or gives the memory up if the trustee has ended.
     ///
     /// # Safety
     /// `this` is alive through the handle that goes away with this call.
     #[inline]
     pub(crate) unsafe fn release(this: *mut Self) {
+        // SAFETY: the caller has a handle, which goes away.
+        if unsafe { Self::release_quietly(this) } {
+            // SAFETY: the count has just reached zero, and the object lives until it is announced.
+            unsafe { Self::announce_end(this) };
+        }
+    }
+
+    /// Counts one handle less. Returns whether none is left: then the caller is to
+    /// [announce](Self::announce_end) that.
+    ///
+    /// # Safety
+    /// The same as for [`release`](Self::release).
+    #[inline]
+    pub(crate) unsafe fn release_quietly(this: *mut Self) -> bool {
         // SAFETY: the handle that goes away keeps the object alive.
         let header = unsafe { &*this };
         header.memory.read(0, 1);
         // Release: pairs with the Acquire in `announce_end`; publishes what was done through this
         // handle, requests above all.
-        if header.refs.fetch_sub(1, Ordering::Release) == 1 {
-            // SAFETY: the count has just reached zero, and the object lives until it is announced.
-            unsafe { Self::announce_end(this) };
-        }
+        header.handles.fetch_sub(1, Ordering::Release) == 1
     }
 
     /// Announces to the trustee that the object's last handle has gone.
@@ -196,12 +249,12 @@ impl Header {
     /// # Safety
     /// `this` is alive, no handle is left, and this is called once.
     #[cold]
-    unsafe fn announce_end(this: *mut Self) {
+    pub(crate) unsafe fn announce_end(this: *mut Self) {
         // SAFETY: the caller has found the object alive, and only this function gives it away.
         let header = unsafe { &*this };
         // Acquire: pairs with the Release of every other handle's departure. A load, not a
         // fence: loom and ThreadSanitizer follow it.
-        header.refs.load(Ordering::Acquire);
+        header.handles.load(Ordering::Acquire);
         // Once pushed, the object may be gone at any time; its trustee must not be.
         let trustee = Arc::clone(&header.trustee);
         // SAFETY: alive until the push. A raw pointer, so that it stands for the whole object.
@@ -212,8 +265,8 @@ impl Header {
             trustee.rouse_if_needed();
         } else {
             // The trustee has ended and has dropped the value.
-            // SAFETY: this was the last handle, so nobody else knows the object.
-            unsafe { Self::free(this) };
+            // SAFETY: this was the last handle, whose share the trustee has left to it.
+            unsafe { Self::release_memory(this) };
         }
     }
 
@@ -231,17 +284,43 @@ impl Header {
         unsafe { drop_value(this) };
     }
 
-    /// Frees the object's memory, without dropping the value.
+    /// Counts one more share in the object's memory.
+    pub(crate) fn retain_memory(&self) {
+        // Relaxed: the new share comes from one that the caller has.
+        abort_beyond(self.weak.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Gives up a share in the object's memory. Frees the memory if it was the last one.
     ///
     /// # Safety
-    /// The value has been dropped and nobody else knows the object.
-    pub(crate) unsafe fn free(this: *mut Self) {
-        // SAFETY: the caller is the last to know the object, which is alive until the call below.
+    /// The caller has a share and does not use it again. If it is that of the handles and the
+    /// trustee, no handle is left and the value has been dropped.
+    pub(crate) unsafe fn release_memory(this: *mut Self) {
+        // SAFETY: the caller's share keeps the memory.
         let header = unsafe { &*this };
+        header.memory.read(0, 1);
+        // Acquire: pairs with the Release below, of every other share. A single share needs no
+        // exchange, since nobody is left who could add one.
+        if header.weak.load(Ordering::Acquire) != 1 {
+            // Release: pairs with the loads; publishes that this share is done with the memory.
+            if header.weak.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            // Acquire: as above. A load, not a fence: loom and ThreadSanitizer follow it.
+            header.weak.load(Ordering::Acquire);
+        }
         header.memory.write(0, 1);
         let free = header.vtable.free;
-        // SAFETY: the caller promises that the value has been dropped and nobody else knows the
-        // object.
+        // SAFETY: the value has been dropped, since the handles and the trustee have no share any
+        // more, and nobody else knows the object.
         unsafe { free(this) };
+    }
+}
+
+/// Aborts the process if a count that was `before` could overflow.
+#[inline]
+fn abort_beyond(before: u32) {
+    if before > MAX_COUNT {
+        std::process::abort();
     }
 }

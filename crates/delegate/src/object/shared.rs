@@ -1,7 +1,9 @@
 //! The state that a trustee shares with its clients and its objects.
 
 use super::number::TrusteeNumber;
+use super::parcel::Orders;
 use super::thread::TrusteeThread;
+use crate::error::Faults;
 use crate::metrics::Counters;
 use crate::observe::State;
 use crate::observe::roster::Roster;
@@ -80,6 +82,11 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     /// Names of objects and clients, for reports.
     pub(crate) roster: Roster,
+    /// Failures of clients that have gone before a barrier took them. `None` once nobody can ask for
+    /// them any more: their payloads are the user's, and are dropped where user code may run.
+    failures: std::sync::Mutex<Option<Faults>>,
+    /// The orders for values that are to leave the trustee.
+    pub(crate) orders: Orders,
     /// The sampled times of closures, if the trustee is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
     /// The next [`Ticket`](crate::wire::waiters::Ticket) of a task that waits for room.
@@ -105,6 +112,8 @@ impl Shared {
             number: TrusteeNumber::take(),
             name,
             roster: Roster::default(),
+            failures: std::sync::Mutex::new(Some(Faults::default())),
+            orders: Orders::new(),
             tickets: AtomicU64::new(0),
             close: Node::new(News::Close),
             has_refusals: AtomicBool::new(false),
@@ -235,6 +244,22 @@ impl Shared {
             DOZING => State::Asleep,
             _ => State::Closing,
         }
+    }
+
+    /// Keeps the failures of a client that goes. Returns what is not kept, for the caller to discard.
+    pub(crate) fn keep_failures(&self, faults: Faults) -> Option<Faults> {
+        let mut failures = self.failures.lock().expect("never poisoned");
+        match &mut *failures {
+            Some(failures) => failures.merge(faults),
+            None => Some(faults),
+        }
+    }
+
+    /// Takes the failures that have been kept. No more are kept from then on if this `is_last`.
+    pub(crate) fn take_failures(&self, is_last: bool) -> Option<Faults> {
+        let mut failures = self.failures.lock().expect("never poisoned");
+        let next = (!is_last && failures.is_some()).then(Faults::default);
+        std::mem::replace(&mut *failures, next)
     }
 
     /// Waits until a trustee that has closed has ended. Returns false if it takes requests again

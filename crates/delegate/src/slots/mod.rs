@@ -144,6 +144,15 @@ impl SlotPtr {
         self.state().store(state, Ordering::Relaxed);
     }
 
+    /// Returns [`DONE`] or [`FAULTED`] if the result is there and no waker was left: then words and
+    /// slot belong to the caller, who is the future.
+    #[inline(always)]
+    pub(crate) fn completed(self) -> Option<usize> {
+        // Acquire: pairs with the Release of `complete`; publishes the result.
+        let state = self.state().load(Ordering::Acquire);
+        (state >= DONE).then_some(state)
+    }
+
     /// Completes the slot and wakes the task that waits for it. This is the trustee's last step for
     /// the request: from then on the result belongs to the future. If the future has gone, drops
     /// the result and gives the slot back. `state` is [`DONE`] or [`FAULTED`]; `discard` drops the

@@ -1,10 +1,16 @@
 //! The handle to a delegated object, and its methods that send requests.
 
+pub(crate) mod claim;
+pub(crate) mod into_inner;
+pub(crate) mod many;
 #[doc(hidden)]
 pub mod no_unwind;
 pub(crate) mod send;
 pub(crate) mod session;
 mod tasks;
+pub(crate) mod timed;
+pub(crate) mod weak;
+pub(crate) mod zip;
 
 use self::send::{NotTaken, Panics};
 use crate::client::apply_then::{ApplyThen, Post};

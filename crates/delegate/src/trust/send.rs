@@ -102,26 +102,32 @@ impl<T, N> Trust<T, N> {
         unsafe { self.rouse::<K, S>(client, at, receipt) }
     }
 
-    /// Sends a request as [`send`](Self::send) does, but parks it if there is no room.
+    /// Sends a request as [`send`](Self::send) does, but parks it if there is no room. Returns the
+    /// future `A` of the outcome, which is made where the outcome is known: an outcome that went
+    /// through memory would be read as soon as it is written, which stalls.
     ///
     /// # Safety
     /// The closures borrow nothing.
     #[inline(always)]
     #[track_caller]
-    pub(crate) unsafe fn send_or_park<K: Kind<T>>(&self, sent: K::Sent) -> Outcome<T, K> {
+    pub(crate) unsafe fn send_or_park<K, A>(&self, sent: K::Sent) -> A
+    where
+        K: Kind<T>,
+        A: From<Outcome<T, K>>,
+    {
         let Some((client, place)) = self.reserve::<K>() else {
             // SAFETY: the caller says that the closures borrow nothing.
-            return unsafe { self.send_or_park_slowly(sent) };
+            return unsafe { self.send_or_park_slowly::<K, A>(sent) };
         };
         let at = place.at;
         // SAFETY: nothing has been sent since `reserve`; this handle keeps the object; the closures
         // borrow nothing, as the caller says.
         let (receipt, is_awake) = unsafe { client.write::<T, K>(place, sent) };
         if is_awake {
-            return Outcome::Sent(receipt);
+            return Outcome::Sent(receipt).into();
         }
         // SAFETY: `write` has written the newest request at `at` and returned this receipt.
-        unsafe { Self::rouse_or_drop(client, at, receipt) }
+        unsafe { Self::rouse_or_drop::<K, A>(client, at, receipt) }
     }
 
     /// [`rouse`](Self::rouse) for [`send_or_park`](Self::send_or_park).
@@ -130,14 +136,14 @@ impl<T, N> Trust<T, N> {
     /// The same as for [`Client::rouse_or_take_back`].
     #[cold]
     #[inline(never)]
-    unsafe fn rouse_or_drop<K: Kind<T>>(
-        client: &Client,
-        at: Position,
-        receipt: K::Receipt,
-    ) -> Outcome<T, K> {
+    unsafe fn rouse_or_drop<K, A>(client: &Client, at: Position, receipt: K::Receipt) -> A
+    where
+        K: Kind<T>,
+        A: From<Outcome<T, K>>,
+    {
         // SAFETY: the caller's newest request is of kind `K`, at `at`, with this receipt.
         let sent = unsafe { client.rouse_or_take_back::<T, K>(at, receipt) };
-        sent.map_or(Outcome::Closed, Outcome::Sent)
+        sent.map_or(Outcome::Closed, Outcome::Sent).into()
     }
 
     /// Sends a request that finds no place at once, or parks it.
@@ -147,12 +153,16 @@ impl<T, N> Trust<T, N> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    unsafe fn send_or_park_slowly<K: Kind<T>>(&self, sent: K::Sent) -> Outcome<T, K> {
+    unsafe fn send_or_park_slowly<K, A>(&self, sent: K::Sent) -> A
+    where
+        K: Kind<T>,
+        A: From<Outcome<T, K>>,
+    {
         // SAFETY: this handle keeps the object; the closures borrow nothing, as the caller says.
         let outcome = self.with_client(sent, |client, sent| unsafe {
             client.send_behind::<T, K>(self.header(), sent, None)
         });
-        match outcome {
+        A::from(match outcome {
             Ok(Ok(receipt)) => Outcome::Sent(receipt),
             Ok(Err((Refusal::Full, sent))) => {
                 Outcome::Parked(Parked::new(self.handle.clone(), sent))
@@ -169,7 +179,7 @@ impl<T, N> Trust<T, N> {
                     Err((None, _)) => refuse(K::CALL, K::closure(), &why),
                 }
             }
-        }
+        })
     }
 
     #[inline(always)]

@@ -68,9 +68,7 @@ impl<T, N: RequestName> Trust<T, N> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        ApplyFuture::of_outcome(unsafe {
-            self.send_or_park::<ApplyAsync<Named<N, F>, R>>(Named::new(f))
-        })
+        unsafe { self.send_or_park::<ApplyAsync<Named<N, F>, R>, _>(Named::new(f)) }
     }
 
     /// Sends `f` as [`apply_async`](Self::apply_async) does, but gives it back if the request
@@ -124,6 +122,6 @@ impl<T, N: RequestName> Trust<T, N> {
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: the bounds are `'static`, so the closure borrows nothing.
-        PostFuture::new(unsafe { self.send_or_park::<Post<Named<N, F>>>(Named::new(f)) })
+        unsafe { self.send_or_park::<Post<Named<N, F>>, _>(Named::new(f)) }
     }
 }

@@ -37,6 +37,7 @@ use crate::context::thread::{is_client, retire_clients};
 use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::object::handle::Handle;
+use crate::object::parcel::Order;
 use crate::object::registry::Registry;
 use crate::object::shared::{CLOSED, GONE, Settings, Shared};
 use crate::object::{Header, Object};
@@ -291,15 +292,16 @@ impl Trustee {
         }
     }
 
-    /// Drops an object whose last handle has gone, and whose requests have run.
+    /// Drops an object whose last handle has gone, and whose requests have run. If its value has
+    /// been ordered, sends the value.
     fn drop_object(&mut self, header: *mut Header) {
         // SAFETY: the object is retired and not freed yet.
         let type_name = unsafe { &*header }.type_name();
         self.shared.roster.dismiss(type_name, header.addr());
         self.registry().dismiss(header);
-        self.drop_value(header);
+        self.end_value(header, self.shared.orders.take(header));
         // SAFETY: no handle, no request and no registry knows the object any more.
-        unsafe { Header::free(header) };
+        unsafe { Header::release_memory(header) };
     }
 
     fn read(&mut self, node: *mut Node) {
@@ -357,21 +359,22 @@ impl Trustee {
         self.serving.disown();
         self.shared.roster.close();
         // Objects that the last requests have retired are still in the registry, like all others.
+        let mut orders = self.shared.orders.close();
         for header in std::mem::take(&mut self.registry().objects) {
-            self.drop_value(header);
+            self.end_value(header, orders.take(header));
         }
         for node in self.shared.inbox.close() {
             self.read(node);
         }
         for header in self.retired.take() {
             // SAFETY: the value has been dropped above, and the last handle is gone.
-            unsafe { Header::free(header) };
+            unsafe { Header::release_memory(header) };
         }
         self.lanes.clear();
         // SAFETY: the registry was made for this trustee, and no request reaches it any more.
         unsafe { Header::drop_value(self.home.cast()) };
         // SAFETY: the value has been dropped, and only this trustee knows the registry.
-        unsafe { Header::free(self.home.cast()) };
+        unsafe { Header::release_memory(self.home.cast()) };
         self.publish_metrics();
         // Release: pairs with the Acquire of `wait_until_gone`; a client that waits for it
         // sees the final tails.
@@ -390,8 +393,15 @@ impl Trustee {
         unsafe { Object::value(self.home) }
     }
 
-    fn drop_value(&self, header: *mut Header) {
-        self.serving.forget_poison(header);
+    /// Ends an object's value: sends it if there is an order, and drops it otherwise.
+    fn end_value(&self, header: *mut Header, order: Option<Box<dyn Order>>) {
+        let is_poisoned = self.serving.forget_poison(header);
+        if let Some(order) = order {
+            // SAFETY: called once per object, on its trustee, when no request is left; the order is
+            // kept under the object's address.
+            unsafe { order.fill(header, is_poisoned) };
+            return;
+        }
         let _leaf = Leaf::enter_destructor();
         // SAFETY: called once per object, on its trustee, when no request is left.
         self.serving

@@ -1,7 +1,7 @@
 //! Closures that make requests, on members that serve while they wait.
 
 use crate::support::{POLICIES, each_team};
-use corelay_delegate::{Member, Trust, Trustees, barrier, poll};
+use corelay_delegate::{Member, Trustees, Trusts, barrier, poll};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ fn posts_of_closures_reach_every_member() {
         // Requests of closures wait in a queue as long as the window.
         let team = Trustees::flat(3).policy(policy).start().expect("threads");
         let members = team.len() as u64;
-        let ring: Arc<Vec<Trust<u64>>> = Arc::new(team.entrust_all(vec![0u64; team.len()]));
+        let ring = team.entrust_all(vec![0u64; team.len()]);
         let done = Arc::new(AtomicU64::new(0));
-        fn hop(ring: Arc<Vec<Trust<u64>>>, done: Arc<AtomicU64>, at: usize, left: u32) {
-            let next = Arc::clone(&ring);
+        fn hop(ring: Trusts<u64>, done: Arc<AtomicU64>, at: usize, left: u32) {
+            let next = ring.clone();
             ring[at].post(move |n| {
                 *n += 1;
                 if left == 0 {
@@ -31,7 +31,7 @@ fn posts_of_closures_reach_every_member() {
         let (starts, hops) = (20u64, 9u32);
         team.run(|me| {
             for _ in 0..starts {
-                hop(Arc::clone(&ring), Arc::clone(&done), me.number(), hops);
+                hop(ring.clone(), Arc::clone(&done), me.number(), hops);
                 ring[(me.number() + 1) % ring.len()].apply(|n| *n += 0);
             }
             // `barrier` does not wait for requests of closures.

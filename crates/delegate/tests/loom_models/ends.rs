@@ -1,13 +1,10 @@
 //! The end of objects, and of their trustee while others still send requests and hold
 //! handles, under loom: scenes, short enough for two preemptions.
 //!
-//! `RUSTFLAGS="--cfg corelay_loom" cargo test -p corelay-delegate --profile model --test
-//! loom_ends`
-//!
 //! A free that comes too early is a race on the object's `Shadow`, which loom reports.
 
 use crate::model::{Flag, scene, trustees, unexplored};
-use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyError, TryPostError};
+use corelay_delegate::{ClientGuard, IntoInnerError, Trust, Trustees, TryApplyError, TryPostError};
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread;
@@ -108,6 +105,69 @@ fn an_object_that_outlives_its_trustee_is_freed_by_its_last_handle() {
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         thread.join().unwrap();
         unexplored(|| drop(ClientGuard::new()));
+    });
+}
+
+#[test]
+fn a_value_is_taken_back_after_all_that_was_accepted() {
+    scene(|| {
+        let (trustees, value) = unexplored(|| {
+            let trustees = trustees();
+            let value = trustees.entrust(0);
+            (trustees, value)
+        });
+        let handle = value.clone();
+        let thread = thread::spawn(move || drop(handle));
+        value.post(|value| *value += 1);
+        match Trust::into_inner(value) {
+            Ok(value) => assert_eq!(value, 1),
+            Err(IntoInnerError::Shared) => {} // the other handle was still there
+            Err(other) => panic!("{other}"),
+        }
+        thread.join().unwrap();
+        unexplored(|| {
+            drop(ClientGuard::new());
+            trustees.shutdown();
+        });
+    });
+}
+
+#[test]
+fn a_value_taken_back_at_shutdown_comes_or_is_dropped() {
+    scene(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (trustees, value) = unexplored(|| entrusted(&drops));
+        let thread = thread::spawn(move || match Trust::into_inner(value) {
+            Ok(value) => {
+                assert_eq!(value.0.load(Ordering::Relaxed), 0, "dropped, and used");
+                drop(value);
+            }
+            Err(IntoInnerError::Closed) => assert_eq!(drops.load(Ordering::Relaxed), 1),
+            Err(other) => panic!("{other}"),
+        });
+        trustees.shutdown();
+        thread.join().unwrap();
+        unexplored(|| drop(ClientGuard::new()));
+    });
+}
+
+#[test]
+fn a_weak_handle_is_upgraded_while_there_is_a_handle() {
+    scene(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (trustees, value) = unexplored(|| entrusted(&drops));
+        let weak = Trust::downgrade(&value);
+        let thread = thread::spawn(move || {
+            // A handle, or a share in the memory, is the last to go.
+            drop(weak.upgrade());
+        });
+        drop(value);
+        thread.join().unwrap();
+        unexplored(|| {
+            drop(ClientGuard::new());
+            trustees.shutdown();
+        });
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
     });
 }
 

@@ -4,8 +4,8 @@
 //!
 //! In the models a chunk has two slots.
 
-use corelay_delegate::ApplyFuture;
 use corelay_delegate::checked::{Owner, Request};
+use corelay_delegate::{ApplyFuture, Side};
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::thread;
@@ -80,6 +80,21 @@ fn trustee<R: Send + 'static>(
     result: impl FnOnce() -> R + Send + 'static,
 ) -> thread::JoinHandle<()> {
     thread::spawn(move || request.complete(result()))
+}
+
+#[test]
+fn a_claimed_closure_goes_to_one_side() {
+    model(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (mine, theirs) = Side::both(Checked::new(3, &drops));
+        let thread = thread::spawn(move || theirs.take().is_some());
+        let is_mine = mine.take().is_some();
+        assert!(is_mine != thread.join().unwrap());
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        // Nobody takes it.
+        drop(Side::both(Checked::new(3, &drops)));
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+    });
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn values_are_dropped_once_and_on_their_trustees() {
             drop(token);
         })
     };
-    let mut handles = trustees.entrust_all((0..3_000).map(value));
+    let mut handles = trustees.entrust_all((0..3_000).map(value)).to_vec();
     let kept = handles.split_off(2_000);
     drop(handles);
     trustees.shutdown();

@@ -9,7 +9,9 @@ mod builder;
 mod coroutines;
 mod drops;
 mod entrust;
+mod failures;
 mod futures;
+mod into_inner;
 mod large;
 mod launch_attack;
 mod launch_ends;
@@ -37,7 +39,9 @@ mod single_request;
 mod single_request_ends;
 mod stress;
 mod support;
+mod timed;
 #[path = "../../../sync/tests/toy/mod.rs"]
 mod toy;
 #[path = "../watch/mod.rs"]
 mod watch;
+mod zip;

@@ -38,7 +38,7 @@ impl<T: Send + 'static> Served<Trust<T>> {
         // The guard closes this thread's channels: it makes no requests while samples are taken.
         let _client = ClientGuard::new();
         Ok(Self {
-            objects: trustees.entrust_all(objects).into(),
+            objects: trustees.entrust_all(objects).to_vec().into(),
             trustees: Some(trustees),
         })
     }

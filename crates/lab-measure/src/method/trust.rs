@@ -407,11 +407,11 @@ pub(super) fn total<W: Workload>(
 #[inline(always)]
 fn block_on<R>(mut future: ApplyFuture<R>) -> R {
     let mut context = Context::from_waker(Waker::noop());
-    let mut backoff = Backoff::new();
+    let mut backoff = None;
     loop {
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(result) => return result.expect("no delegated closure panics"),
-            Poll::Pending => backoff.wait(),
+            Poll::Pending => backoff.get_or_insert_with(Backoff::new).wait(),
         }
     }
 }

@@ -145,7 +145,9 @@ fn run(members: usize, window: usize, outside: usize, requests: u64) {
     let policy = POLICIES[thread_rng().gen_range(0..POLICIES.len())];
     let team = Trustees::flat(members).policy(policy).window(window);
     let team = team.start().unwrap();
-    let logs = team.entrust_all((0..members).map(|_| Log::default()));
+    let logs = team
+        .entrust_all((0..members).map(|_| Log::default()))
+        .to_vec();
     let stage = Arc::new(Stage {
         logs,
         nested: AtomicU64::new(0),

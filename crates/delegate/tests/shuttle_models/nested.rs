@@ -76,7 +76,7 @@ fn hop(objects: &Arc<Vec<Trust<()>>>, tally: &Arc<Tally>, left: u32) {
 fn chains(n: usize, window: usize, clients: usize, ends_early: bool) {
     let trustees = Trustees::dedicated(n).window(window).start().unwrap();
     let tally = Arc::new(Tally::default());
-    let objects = Arc::new(trustees.entrust_all(vec![(); n]));
+    let objects = Arc::new(trustees.entrust_all(vec![(); n]).to_vec());
     let threads: Vec<_> = (0..clients)
         .map(|_| {
             let (objects, tally) = (objects.clone(), tally.clone());

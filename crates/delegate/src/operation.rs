@@ -57,7 +57,8 @@ macro_rules! name {
     }};
 }
 
-/// What a trustee runs on a `T`, giving `R`: a closure, or one that has been given a name.
+/// An operation that a trustee runs on a `T`, giving `R`: a closure, or one with something added,
+/// such as a name.
 pub(crate) trait Operation<T, R>: Sized {
     /// Runs the operation.
     fn run(self, value: &mut T) -> R;

@@ -45,7 +45,7 @@ impl Visit for Told {
 }
 
 static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
-/// What a subscriber does on an event, apart from noting it.
+/// An act of a subscriber on an event, apart from noting it.
 static MISBEHAVIOUR: Mutex<Option<fn(&Told)>> = Mutex::new(None);
 /// One test at a time has a say in that.
 static TURN: Mutex<()> = Mutex::new(());

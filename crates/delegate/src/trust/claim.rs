@@ -1,5 +1,6 @@
 //! Closures that may be taken back until their trustee begins them.
 
+use crate::operation::Operation;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Arc;
@@ -41,6 +42,21 @@ impl<F> Claim<F> {
         self.0
             .closure
             .with_mut(|closure| unsafe { &mut *closure }.take())
+    }
+}
+
+/// The trustee's side: runs the closure unless the sender has taken it back, and has its name.
+impl<T, R, F: Operation<T, R>> Operation<T, Option<R>> for Claim<F> {
+    fn run(self, value: &mut T) -> Option<R> {
+        self.take().map(|f| f.run(value))
+    }
+
+    fn run_boxed(self: Box<Self>, value: &mut T) -> Option<R> {
+        self.run(value)
+    }
+
+    fn name() -> &'static str {
+        F::name()
     }
 }
 

@@ -276,6 +276,38 @@ impl<T, N> Trust<T, N> {
         // only if it has not been run.
         unsafe { request.finish(outcome) }
     }
+
+    /// Runs an operation on the value and waits, as [`apply`](Self::apply) does.
+    #[inline(always)]
+    #[track_caller]
+    fn apply_operation<R, O: Operation<T, R>>(&self, operation: O) -> R {
+        match self.call(operation) {
+            Ok(answer) => unwrap_answer(Ok::<_, O>(answer), O::name),
+            Err((why, _)) => refuse("Trust::apply", O::name(), &why),
+        }
+    }
+
+    /// Runs an operation on the value and waits, as [`try_apply`](Self::try_apply) does.
+    #[inline(always)]
+    fn try_apply_operation<R, O>(&self, operation: O) -> Result<R, TryApplyError<O>>
+    where
+        O: Operation<T, R>,
+    {
+        let answer = match self.call(operation) {
+            Ok(answer) => answer,
+            Err((NoClient::Closed, operation)) => return Err(TryApplyError::Closed(operation)),
+            Err((NoClient::Nested(_), operation)) => return Err(TryApplyError::Nested(operation)),
+        };
+        answer.map_err(|payload| {
+            if payload.is::<Poisoned>() {
+                return TryApplyError::Poisoned;
+            }
+            match payload.downcast() {
+                Ok(ring) => TryApplyError::Circular(*ring),
+                Err(payload) => resume_unwind(payload),
+            }
+        })
+    }
 }
 
 impl<T, N: RequestName> Trust<T, N> {
@@ -309,10 +341,7 @@ impl<T, N: RequestName> Trust<T, N> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        match self.call(Named::<N, F>::new(f)) {
-            Ok(answer) => unwrap_answer(Ok::<_, F>(answer), Named::<N, F>::name),
-            Err((why, _)) => refuse("Trust::apply", Named::<N, F>::name(), &why),
-        }
+        self.apply_operation(Named::<N, F>::new(f))
     }
 
     /// Runs `f` and waits as [`apply`](Self::apply) does, but gives `f` back if it cannot run.
@@ -340,20 +369,8 @@ impl<T, N: RequestName> Trust<T, N> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        let answer = match self.call(Named::<N, F>::new(f)) {
-            Ok(answer) => answer,
-            Err((NoClient::Closed, Named { f, .. })) => return Err(TryApplyError::Closed(f)),
-            Err((NoClient::Nested(_), Named { f, .. })) => return Err(TryApplyError::Nested(f)),
-        };
-        answer.map_err(|payload| {
-            if payload.is::<Poisoned>() {
-                return TryApplyError::Poisoned;
-            }
-            match payload.downcast() {
-                Ok(ring) => TryApplyError::Circular(*ring),
-                Err(payload) => resume_unwind(payload),
-            }
-        })
+        let answer = self.try_apply_operation(Named::<N, F>::new(f));
+        answer.map_err(|error| error.map(|Named { f, .. }| f))
     }
 
     /// Sends `f` and goes on. `then` gets its result later, on this thread.

@@ -2,10 +2,11 @@
 
 use super::Trust;
 use super::claim::Claim;
+use crate::client::apply_async::ApplyAsync;
 use crate::client::future::ApplyFuture;
 use crate::context::member::block_on;
 use crate::error::AsyncError;
-use crate::operation::RequestName;
+use crate::operation::{Named, RequestName, TypeName};
 use corelay_sync::wait::{Call, NoSwitch};
 use futures_timer::Delay;
 use std::fmt;
@@ -61,11 +62,13 @@ impl<T, N: RequestName> Trust<T, N> {
     /// let trustees = Trustees::dedicated(1).start()?;
     /// let hits = trustees.entrust(0u64);
     /// let add = |hits: &mut u64| *hits += 1;
-    /// hits.post(|_| std::thread::sleep(Duration::from_millis(50)));
+    /// let (go_on, held) = std::sync::mpsc::channel::<()>();
+    /// hits.post(move |_| held.recv().unwrap()); // keeps the trustee
     /// match hits.apply_timeout(Duration::from_millis(1), add) {
     ///     Err(TimeoutError::NotRun(add)) => add(&mut 7), // does without the shared value
     ///     other => panic!("{other:?}"),
     /// }
+    /// go_on.send(())?;
     /// assert_eq!(hits.apply(|hits| *hits), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -101,7 +104,9 @@ impl<T, N: RequestName> Trust<T, N> {
     /// A future that is dropped before the trustee has begun `f` takes the closure back, too: it
     /// never runs.
     ///
-    /// The deadline is any future, such as Tokio's `sleep`.
+    /// The deadline is any future, such as Tokio's `sleep`. It is first polled with this future. Inside a
+    /// callback, if the window is full, the call itself waits for the request to run, as that of
+    /// `apply_async` does, whatever the deadline.
     ///
     /// ```
     /// # use corelay_delegate::{TimeoutError, Trust};
@@ -120,16 +125,17 @@ impl<T, N: RequestName> Trust<T, N> {
     /// # Panics
     /// Inside a delegated closure.
     #[track_caller]
-    pub fn apply_async_until<R, F, D>(&self, deadline: D, f: F) -> TimedFuture<R, F, D>
+    pub fn apply_async_until<R, F, D>(&self, deadline: D, f: F) -> TimedFuture<R, F, D, N>
     where
         T: 'static,
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
         D: Future<Output = ()>,
     {
-        let claim = Claim::new(f);
+        let claim = Claim::new(Named::new(f));
         let theirs = claim.share();
-        let request = self.apply_async(move |value| theirs.take().map(|f| f(value)));
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
+        let request = unsafe { self.send_or_park::<ApplyAsync<Claim<Named<N, F>>, _>, _>(theirs) };
         TimedFuture {
             request,
             claim,
@@ -143,13 +149,13 @@ impl<T, N: RequestName> Trust<T, N> {
 /// # Panics
 /// When it is polled again after it has given its result.
 #[must_use = "a future that is dropped takes its closure back"]
-pub struct TimedFuture<R, F, D> {
+pub struct TimedFuture<R, F, D, N: RequestName = TypeName> {
     request: ApplyFuture<Option<R>>,
-    claim: Claim<F>,
+    claim: Claim<Named<N, F>>,
     deadline: Pin<Box<D>>,
 }
 
-impl<R, F, D: Future<Output = ()>> Future for TimedFuture<R, F, D> {
+impl<R, F, D: Future<Output = ()>, N: RequestName> Future for TimedFuture<R, F, D, N> {
     type Output = Result<R, TimeoutError<F>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -166,19 +172,19 @@ impl<R, F, D: Future<Output = ()>> Future for TimedFuture<R, F, D> {
             return Poll::Pending;
         }
         Poll::Ready(Err(match self.claim.take() {
-            Some(f) => TimeoutError::NotRun(f),
+            Some(Named { f, .. }) => TimeoutError::NotRun(f),
             None => TimeoutError::Running,
         }))
     }
 }
 
-impl<R, F, D> Drop for TimedFuture<R, F, D> {
+impl<R, F, D, N: RequestName> Drop for TimedFuture<R, F, D, N> {
     fn drop(&mut self) {
         drop(self.claim.take());
     }
 }
 
-impl<R, F, D> fmt::Debug for TimedFuture<R, F, D> {
+impl<R, F, D, N: RequestName> fmt::Debug for TimedFuture<R, F, D, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimedFuture").finish_non_exhaustive()
     }

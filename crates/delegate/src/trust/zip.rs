@@ -5,14 +5,17 @@
 //! launched closure would, so trustees with a host are refused.
 
 use super::Trust;
+use super::send::Panics;
 use crate::catch::guarded;
+use crate::client::apply_async::ApplyAsync;
+use crate::client::apply_then::{ApplyThen, Post};
 use crate::client::future::ApplyFuture;
 use crate::context::serving::{PartnerPoisoned, Serving};
 use crate::error::TryApplyError;
 use crate::object::{Header, Object};
+use crate::operation::Operation;
 use std::any::type_name;
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::resume_unwind;
 
 /// Two values of one trustee, to which one closure has access. It is made by [`Trust::zip`].
@@ -97,48 +100,53 @@ impl<T> Trust<T> {
     }
 }
 
-/// The second value of a pair, as a closure on the first one carries it.
-struct Partner<U> {
-    object: *mut Header,
-    value: PhantomData<fn(&mut U)>,
+/// A closure on both values, as an operation on the first one. It has the closure's name.
+struct OnBoth<U, F, K> {
+    second: *mut Object<U>,
+    f: F,
+    /// What keeps the second value, if the caller does not wait.
+    _keeps: K,
 }
 
-// SAFETY: the trustee alone follows the address, and the value is on its thread.
-unsafe impl<U> Send for Partner<U> {}
-
-impl<U> Partner<U> {
-    fn of(trust: &Trust<U>) -> Self {
+impl<U, F, K> OnBoth<U, F, K> {
+    /// # Safety
+    /// The operation is run on another object of the same trustee, which has no host. The caller
+    /// waits, or `keeps` is a handle to the second value.
+    unsafe fn new(second: &Trust<U>, f: F, keeps: K) -> Self {
         Self {
-            object: trust.header(),
-            value: PhantomData,
+            second: second.header().cast(),
+            f,
+            _keeps: keeps,
         }
     }
+}
 
-    /// Runs `f` on both values. Unwinds if it panics, or if the second value is poisoned.
-    ///
-    /// # Safety
-    /// Called on the trustee of both values by a closure on the first one, which is another object
-    /// than the second. A handle keeps that alive, and no launched closure holds it.
-    unsafe fn run<T, R, F>(self, first: &mut T, f: F) -> R
-    where
-        F: FnOnce(&mut T, &mut U) -> R,
-    {
-        let poisoned = Serving::with_current(|serving| serving.is_poisoned(self.object));
+impl<T, U, R, F: FnOnce(&mut T, &mut U) -> R, K> Operation<T, R> for OnBoth<U, F, K> {
+    /// Runs the closure. Unwinds if it panics, or if the second value is poisoned.
+    fn run(self, first: &mut T) -> R {
+        let Self { second, f, _keeps } = self;
+        let header = second.cast::<Header>();
+        let poisoned = Serving::with_current(|serving| serving.is_poisoned(header));
         if poisoned.expect("a trustee runs the closure") {
             refuse(f);
         }
         // SAFETY: the object is alive, this is its trustee, and no other closure runs here or holds
-        // it, as the caller promises.
-        let second = unsafe { Object::value(self.object.cast::<Object<U>>()) };
-        match guarded(|| f(first, second)) {
-            Ok(result) => result,
-            Err(payload) => {
-                Serving::with_current(|serving| {
-                    serving.poison_too(self.object, type_name::<F>, &*payload);
-                });
-                resume_unwind(payload)
-            }
-        }
+        // it, as the caller of `new` has promised.
+        let second = unsafe { Object::value(second) };
+        guarded(|| f(first, second)).unwrap_or_else(|payload| {
+            Serving::with_current(|serving| {
+                serving.poison_too(header, type_name::<F>, &*payload);
+            });
+            resume_unwind(payload)
+        })
+    }
+
+    fn run_boxed(self: Box<Self>, first: &mut T) -> R {
+        self.run(first)
+    }
+
+    fn name() -> &'static str {
+        type_name::<F>()
     }
 }
 
@@ -161,10 +169,7 @@ impl<T, U> Zip<T, U> {
         R: Send,
         F: FnOnce(&mut T, &mut U) -> R + Send,
     {
-        let partner = Partner::of(&self.second);
-        // SAFETY: `zip` has found two objects of one trustee without a host; this handle keeps the
-        // second one while the call waits.
-        self.first.apply(|first| unsafe { partner.run(first, f) })
+        self.first.apply_operation(self.waiting(f))
     }
 
     /// Runs `f` on both values and waits, but gives `f` back if it cannot run, as
@@ -180,17 +185,8 @@ impl<T, U> Zip<T, U> {
         R: Send,
         F: FnOnce(&mut T, &mut U) -> R + Send,
     {
-        let partner = Partner::of(&self.second);
-        let mut kept = Some(f);
-        let lent = &mut kept;
-        let answer = self.first.try_apply(move |first| {
-            let f = lent.take().expect("a closure runs once");
-            // SAFETY: as in `apply`.
-            unsafe { partner.run(first, f) }
-        });
-        answer
-            .map_err(|error| error.map(drop))
-            .map_err(|error| error.map(|()| kept.take().expect("what did not run is still here")))
+        let answer = self.first.try_apply_operation(self.waiting(f));
+        answer.map_err(|error| error.map(|OnBoth { f, .. }| f))
     }
 
     /// Sends `f` and goes on. `then` gets its result later, on this thread, as
@@ -207,7 +203,12 @@ impl<T, U> Zip<T, U> {
         F: FnOnce(&mut T, &mut U) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        self.first.apply_then(self.closure(f), then);
+        let operation = self.keeping(f);
+        // SAFETY: the bounds are `'static`, so the closures borrow nothing.
+        unsafe {
+            self.first
+                .send::<ApplyThen<OnBoth<U, F, _>, R, C>, Panics>((operation, then))
+        }
     }
 
     /// Sends `f` without wanting an answer, as [`Trust::post`] does.
@@ -221,7 +222,11 @@ impl<T, U> Zip<T, U> {
         U: 'static,
         F: FnOnce(&mut T, &mut U) + Send + 'static,
     {
-        self.first.post(self.closure(f));
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
+        unsafe {
+            self.first
+                .send::<Post<OnBoth<U, F, _>>, Panics>(self.keeping(f))
+        }
     }
 
     /// Sends `f` and goes on. The future gives its result, as that of [`Trust::apply_async`].
@@ -239,22 +244,26 @@ impl<T, U> Zip<T, U> {
         R: Send + 'static,
         F: FnOnce(&mut T, &mut U) -> R + Send + 'static,
     {
-        self.first.apply_async(self.closure(f))
+        // SAFETY: the bounds are `'static`, so the closure borrows nothing.
+        unsafe {
+            self.first
+                .send_or_park::<ApplyAsync<OnBoth<U, F, _>, R>, _>(self.keeping(f))
+        }
     }
 
-    /// The closure on the first value for a request that nobody waits for. It has a handle of its
-    /// own to the second value, because it may have to wait for room where no other request shows
-    /// it.
-    fn closure<R, F>(&self, f: F) -> impl FnOnce(&mut T) -> R + Send + 'static
-    where
-        T: 'static,
-        U: 'static,
-        F: FnOnce(&mut T, &mut U) -> R + Send + 'static,
-    {
-        let second = self.second.clone();
-        // SAFETY: `zip` has found two objects of one trustee without a host; `second` keeps the
+    /// The operation for a request that the caller waits for.
+    fn waiting<F>(&self, f: F) -> OnBoth<U, F, ()> {
+        // SAFETY: `zip` has found two objects of one trustee without a host. The caller waits, and
+        // this handle keeps the second one.
+        unsafe { OnBoth::new(&self.second, f, ()) }
+    }
+
+    /// The operation for a request that nobody waits for. It has a handle of its own to the second
+    /// value, because it may have to wait for room where no other request shows the value.
+    fn keeping<F>(&self, f: F) -> OnBoth<U, F, Trust<U>> {
+        // SAFETY: `zip` has found two objects of one trustee without a host, and the clone keeps the
         // second one.
-        move |first| unsafe { Partner::of(&second).run(first, f) }
+        unsafe { OnBoth::new(&self.second, f, self.second.clone()) }
     }
 
     /// Whether a closure has panicked on one of the values and nobody has cleared that.

@@ -1,25 +1,12 @@
 //! Names of requests, in reports and in messages.
 
+use crate::promise_03_futures::block_on;
 use crate::support::{one, panic_of, start, watchdog};
 use corelay_delegate::{
     RequestName, Trust, Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError,
     TryPostError, barrier, name,
 };
 use corelay_sync::{Issue, Session, Shared};
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-
-fn block_on<O>(task: impl Future<Output = O>) -> O {
-    let mut task = pin!(task);
-    loop {
-        let mut context = Context::from_waker(Waker::noop());
-        if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
-            return output;
-        }
-        std::thread::yield_now();
-    }
-}
 
 /// The message of a call that a request makes inside itself, where it may not wait: it has the
 /// request's name.

@@ -1,25 +1,12 @@
 //! Closures over two values of one trustee.
 
+use crate::promise_03_futures::block_on;
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, until, watchdog};
 use corelay_delegate::{AsyncError, Poisoned, Trustees, TryApplyError, Zip, ZipError, barrier};
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
-
-fn block_on<O>(task: impl Future<Output = O>) -> O {
-    let mut task = pin!(task);
-    loop {
-        let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if let Poll::Ready(output) = polled {
-            return output;
-        }
-        std::thread::yield_now();
-    }
-}
 
 #[test]
 fn every_call_sees_both_values_and_keeps_its_order() {
@@ -204,4 +191,22 @@ fn a_member_uses_two_values_of_its_own_and_of_others() {
         assert_eq!(theirs.apply(|a, b| (*a, *b)), (2, 2));
     });
     run.unwrap();
+}
+
+#[test]
+fn messages_name_the_users_closure() {
+    let trustees = one();
+    let (hits, other) = (trustees.entrust(0), trustees.entrust(0));
+    let both = hits.zip(&other).unwrap();
+    trustees.shutdown();
+    let message = panic_of(|| both.post(|_, _| ()));
+    assert!(
+        message.contains("messages_name_the_users_closure"),
+        "{message}"
+    );
+    let message = panic_of(|| both.apply(|_, _| ()));
+    assert!(
+        message.contains("messages_name_the_users_closure"),
+        "{message}"
+    );
 }

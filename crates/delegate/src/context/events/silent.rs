@@ -1,4 +1,5 @@
-//! Nothing, in builds without the feature `tracing`: see `traced.rs`.
+//! Functions that do nothing, in place of those of `traced.rs`, in builds without the feature
+//! `tracing`.
 
 use crate::error::CircularWait;
 use crate::object::Header;

@@ -6,7 +6,7 @@
 use crate::process::{self, Tally};
 use crate::steps::{self, Step, Verdict};
 use crate::workspace::Workspace;
-use crate::{models, mutants, tidy};
+use crate::{models, mutants, package, tidy};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,7 @@ const STEPS: &[(&str, Step)] = &[
         let doc = "doc --workspace --no-deps --lib --locked --exclude corelay-lines-*";
         cargo(w, doc, "-D warnings")
     }),
+    ("package", package::run),
     ("loom", |w| models::loom(w, None)),
     ("shuttle", |w| models::shuttle(w, None)),
 ];

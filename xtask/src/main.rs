@@ -7,6 +7,7 @@
 //! | `models` | `loom` and `shuttle`: every model, one process each |
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `capi` | the C interface: header, installation, programs |
+//! | `package` | what a registry would get, and a user's lock file |
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, the shipped lab, sanitizers, another architecture |
 //!
@@ -21,6 +22,7 @@ mod ci;
 mod deep;
 mod models;
 mod mutants;
+mod package;
 mod process;
 mod reach;
 mod source;
@@ -70,6 +72,8 @@ enum Command {
         /// The folder: /usr/local
         prefix: PathBuf,
     },
+    /// Pack and build every package, and look through the lock file of a program that uses corelay
+    Package,
     /// Measure the targets of one area
     Reach {
         /// The area's name and flags for `corelay reach`: `flat --blocks 9`
@@ -109,6 +113,7 @@ fn run(command: Command) -> anyhow::Result<Verdict> {
             capi::install(workspace, &prefix)?;
             Ok(Verdict::of(true, ""))
         }
+        Command::Package => package::run(workspace),
         Command::Reach { args } => reach::run(workspace, &args),
         Command::Deep { parts } => Ok(deep::run(workspace, &parts)),
     }

@@ -23,10 +23,10 @@
 //! * Long read-only scans; machines on which no core can be spared.
 //!
 //! `cargo run --release -- compare` in the repository measures which way wins on your machine;
-//! `docs/guide/choosing-a-method.md` explains why.
+//! [a page of the guide](guide::choosing_a_method) explains why.
 //!
 //! # Guarantees
-//! This is the summary. `docs/guide/guarantees.md` has the full text, and each method lists its
+//! This is the summary. [The guide](guide::guarantees) has the full text, and each method lists its
 //! errors and panics.
 //!
 //! * **Order.** A trustee runs one thread's requests in the order in which the thread made them.
@@ -44,7 +44,7 @@
 //! * **Idle cost.** None: a trustee without work sleeps.
 //!
 //! # Features
-//! All are off by default, and cost nothing then. `docs/guide/watching.md` has a section on each.
+//! All are off by default, and cost nothing then. [The guide](guide::watching) has a section on each.
 //!
 //! * `metrics`: [`Report::record`](report::Report) hands figures to a recorder of the crate `metrics`.
 //! * `serde`: reports, times and rates of clocks are `Serialize` and `Deserialize`, calibrations
@@ -157,5 +157,5 @@ pub use corelay_txn as txn;
 
 pub use corelay_sync::trace;
 
-#[cfg(doctest)]
-mod guide;
+#[cfg(doc)]
+pub mod guide;

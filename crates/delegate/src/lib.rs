@@ -42,6 +42,9 @@
 //! than threads: see the guide. What is promised, and where the limits are, is in
 //! `docs/guide/guarantees.md`; how it works, in `docs/design/0001-channel.md`.
 
+// First, so that rustdoc shows its methods before those of `launched`.
+mod trust;
+
 mod catch;
 mod client;
 mod context;
@@ -59,7 +62,6 @@ mod policy;
 pub mod report;
 mod request;
 mod slots;
-mod trust;
 mod trustee;
 mod wait_graph;
 mod wire;

@@ -3,6 +3,7 @@
 mod design;
 mod facade;
 mod floors;
+mod guide;
 mod layers;
 mod leftovers;
 mod links;
@@ -64,6 +65,7 @@ const RULES: &[Rule] = &[
     size::check,
     lock::check,
     links::check,
+    guide::check,
     design::check,
     sources::check,
     crate::mutants::stale,

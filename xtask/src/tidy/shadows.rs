@@ -3,6 +3,8 @@
 use super::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
+use std::fs;
+use std::path::PathBuf;
 use toml::Value;
 
 /// The folder of these packages; their build script is beside them.
@@ -18,11 +20,8 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
         let folder = workspace::file_name(&package);
         let table = workspace::read_toml(&manifest)?;
         let name = format!("corelay-lines-{folder}");
-        let source = format!("../../../{folder}/src/lib.rs");
         let expected = [
             ("package", "name", Value::from(name)),
-            ("package", "build", Value::from("../build.rs")),
-            ("lib", "path", Value::from(source)),
             ("lib", "test", Value::from(false)),
             ("lib", "doctest", Value::from(false)),
             ("lib", "doc", Value::from(false)),
@@ -34,28 +33,46 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
                 findings.push(Finding::error(workspace.shown(&manifest), what));
             }
         }
-        for copy in workspace::files_below(&package, "rs")? {
-            let what = format!("is a source of its own; the one to compile is crates/{folder}");
-            findings.push(Finding::error(workspace.shown(&copy), what));
+        let links = [
+            ("src", format!("../../../{folder}/src")),
+            ("build.rs", "../build.rs".to_owned()),
+        ];
+        for (link, target) in links {
+            let link = package.join(link);
+            if fs::read_link(&link).ok() != Some(PathBuf::from(&target)) {
+                let what = format!("must be a symbolic link to {target}");
+                findings.push(Finding::error(workspace.shown(&link), what));
+            }
         }
     }
     Ok(findings)
 }
 
+#[cfg(unix)]
 #[test]
 fn copies_and_other_sources_are_found() {
-    let good = "[package]\nname = \"corelay-lines-locks\"\nbuild = \"../build.rs\"\n\n[lib]\n\
-                path = \"../../../locks/src/lib.rs\"\ntest = false\ndoctest = false\ndoc = false\n";
-    let finds = |manifest: &str, copy: &str, wanted: &[_]| {
-        let manifest = ("crates/lines/shadow/locks/Cargo.toml", manifest);
-        super::assert_finds(check, &[manifest, (copy, "")], wanted);
+    let good = "[package]\nname = \"corelay-lines-locks\"\n\n[lib]\n\
+                test = false\ndoctest = false\ndoc = false\n";
+    let finds = |manifest: &str, source: &str, wanted: &[&str]| {
+        let files = [("crates/lines/shadow/locks/Cargo.toml", manifest)];
+        let linked = |workspace: &Workspace| {
+            let package = workspace.root.join(FOLDER).join("locks");
+            std::os::unix::fs::symlink(source, package.join("src"))?;
+            std::os::unix::fs::symlink("../build.rs", package.join("build.rs"))?;
+            check(workspace)
+        };
+        super::assert_finds(linked, &files, wanted);
     };
-    let script = "crates/lines/shadow/build.rs";
-    finds(good, script, &[]);
-    let other = good.replace("../locks/src", "../mine/src");
-    finds(&other, script, &["`path` of [lib] must be"]);
+    finds(good, "../../../locks/src", &[]);
     let tested = good.replace("doctest = false\n", "");
-    finds(&tested, script, &["`doctest`"]);
-    let copy = "crates/lines/shadow/locks/src/mcs.rs";
-    finds(good, copy, &["a source of its own"]);
+    finds(&tested, "../../../locks/src", &["`doctest`"]);
+    finds(
+        good,
+        "mine",
+        &["locks/src: must be a symbolic link to ../../../locks/src"],
+    );
+    let manifest = ("crates/lines/shadow/locks/Cargo.toml", good);
+    let copies = ["src/lib.rs", "build.rs"].map(|f| format!("{FOLDER}/locks/{f}"));
+    let files = [manifest, (&*copies[0], ""), (&*copies[1], "")];
+    super::assert_finds(check, &files, &["locks/src", "locks/build.rs"]);
 }

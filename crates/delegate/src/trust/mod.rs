@@ -1,17 +1,5 @@
 //! The handle to a delegated object, and its methods that send requests.
 
-pub(crate) mod claim;
-pub(crate) mod into_inner;
-pub(crate) mod many;
-#[doc(hidden)]
-pub mod no_unwind;
-pub(crate) mod send;
-pub(crate) mod session;
-mod tasks;
-pub(crate) mod timed;
-pub(crate) mod weak;
-pub(crate) mod zip;
-
 use self::send::{NotTaken, Panics};
 use crate::client::apply_then::{ApplyThen, Post};
 use crate::client::connect::{ClientRef, NoClient, connect, lookup};
@@ -87,54 +75,6 @@ const NO_TRUSTEE_NUMBER: u32 = u32::MAX;
 unsafe impl<T, N> Send for Trust<T, N> {}
 // SAFETY: as for `Send`; all methods work through a channel of the calling thread.
 unsafe impl<T, N> Sync for Trust<T, N> {}
-
-impl<T> Trust<T> {
-    pub(crate) fn new(handle: Handle<T>) -> Self {
-        let fits = label::fits(handle.header());
-        let trustee_number = if fits {
-            handle.trustee().number.get()
-        } else {
-            NO_TRUSTEE_NUMBER
-        };
-        Self {
-            handle,
-            trustee_number,
-            name: PhantomData,
-        }
-    }
-
-    #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
-    pub(crate) fn without_a_trustee_number(mut self) -> Self {
-        self.trustee_number = NO_TRUSTEE_NUMBER;
-        self
-    }
-
-    /// This handle, with a name for the requests that are made by it. Reports and messages have the
-    /// name instead of the type of the closure, which is seldom more than `main::{{closure}}`.
-    ///
-    /// The name is part of the handle's type. It takes no room in a request and no time: neither is
-    /// there any for requests without a name. Requests of one name are one row of a report, however
-    /// many closures have it. A clone of the result has the name, too.
-    ///
-    /// ```
-    /// # use corelay_delegate::{Trustees, name};
-    /// let trustees = Trustees::dedicated(1).observe(true).start()?;
-    /// let stock = trustees.entrust(0u32).named("stock"); // the object's name
-    /// # while !trustees.report().to_string().contains(": restock") {
-    /// let n = stock.request(name!("restock")).apply(|s| { *s += 1; *s });
-    /// assert_eq!(stock.request(name!("count")).apply(|s| *s), n);
-    /// # }
-    /// println!("{}", trustees.report()); // has rows for "restock" and "count"
-    /// # Ok::<(), corelay_delegate::StartError>(())
-    /// ```
-    #[inline(always)]
-    pub fn request<N: RequestName>(&self, name: N) -> &Trust<T, N> {
-        let _ = name;
-        // SAFETY: the layout is that of C, and a name takes no room in it, so all handles to a `T`
-        // have one layout.
-        unsafe { &*(&raw const *self).cast() }
-    }
-}
 
 impl<T, N> Trust<T, N> {
     #[inline(always)]
@@ -516,6 +456,52 @@ impl<T, N: RequestName> Trust<T, N> {
 }
 
 impl<T> Trust<T> {
+    pub(crate) fn new(handle: Handle<T>) -> Self {
+        let fits = label::fits(handle.header());
+        let trustee_number = if fits {
+            handle.trustee().number.get()
+        } else {
+            NO_TRUSTEE_NUMBER
+        };
+        Self {
+            handle,
+            trustee_number,
+            name: PhantomData,
+        }
+    }
+
+    #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+    pub(crate) fn without_a_trustee_number(mut self) -> Self {
+        self.trustee_number = NO_TRUSTEE_NUMBER;
+        self
+    }
+
+    /// This handle, with a name for the requests that are made by it. Reports and messages have the
+    /// name instead of the type of the closure, which is seldom more than `main::{{closure}}`.
+    ///
+    /// The name is part of the handle's type. It takes no room in a request and no time: neither is
+    /// there any for requests without a name. Requests of one name are one row of a report, however
+    /// many closures have it. A clone of the result has the name, too.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, name};
+    /// let trustees = Trustees::dedicated(1).observe(true).start()?;
+    /// let stock = trustees.entrust(0u32).named("stock"); // the object's name
+    /// # while !trustees.report().to_string().contains(": restock") {
+    /// let n = stock.request(name!("restock")).apply(|s| { *s += 1; *s });
+    /// assert_eq!(stock.request(name!("count")).apply(|s| *s), n);
+    /// # }
+    /// println!("{}", trustees.report()); // has rows for "restock" and "count"
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    #[inline(always)]
+    pub fn request<N: RequestName>(&self, name: N) -> &Trust<T, N> {
+        let _ = name;
+        // SAFETY: the layout is that of C, and a name takes no room in it, so all handles to a `T`
+        // have one layout.
+        unsafe { &*(&raw const *self).cast() }
+    }
+
     /// Names the object and returns the handle. [`Trustees::report`](crate::Trustees::report) shows
     /// the name.
     ///
@@ -694,3 +680,16 @@ impl<T, N> Trust<T, N> {
         }
     }
 }
+
+// At the end, so that rustdoc shows the methods above before those of these files.
+pub(crate) mod claim;
+pub(crate) mod into_inner;
+pub(crate) mod many;
+#[doc(hidden)]
+pub mod no_unwind;
+pub(crate) mod send;
+pub(crate) mod session;
+mod tasks;
+pub(crate) mod timed;
+pub(crate) mod weak;
+pub(crate) mod zip;

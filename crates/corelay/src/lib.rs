@@ -52,6 +52,15 @@
 //! * `tracing`: poisoned objects, circular waits, slow closures and waits for room are events for a
 //!   subscriber of the crate `tracing`.
 //!
+//! # Systems
+//! Linux is the home, and the only system on which corelay is tested and measured.
+//!
+//! * *Windows*: it compiles (`x86_64-pc-windows-gnu`, checked by `cargo xtask deep windows`) and has not
+//!   been run. `fibre` is missing, and with it trustees that are [hosted](Builder::host) by fibres. A
+//!   [topology] names no caches and nodes, and pinning a thread is an error that says so. There is no
+//!   asymmetric barrier, so each request costs a fence.
+//! * *macOS* and other Unix systems: untested. They have fibres, and lack the rest as Windows does.
+//!
 //! # Ways of sharing
 //! [`Trust`] and every lock of [`locks`] offer [`Shared`] and [`Session`]. Code written against
 //! these traits can swap one for another.
@@ -122,6 +131,7 @@ pub use corelay_clock as clock;
 /// assert_eq!(log.apply(|log| log.clone()), [2]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg(unix)]
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value in the way that [`Trust`] does.
 pub use corelay_locks as locks;

@@ -84,7 +84,7 @@
 //! | `ready` | lane, ring, pinned and inbox: the queues of ready fibres |
 //! | `help`, `idle`, `monitor` | taking from stuck processors; sleeping; the thread that looks after both |
 //! | `timers` | deadlines |
-//! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what fibres can wait for |
+//! | `park`, `join`, `semaphore`, `mutex`, `condvar`, `barrier`, `channel` | what fibres can wait for |
 //! | `wait_queue`, `spin` | the queue of waiters, first come, first served; the lock around it |
 //! | `host` | a processor on the thread of its caller, a trustee's |
 //! | `scope`, `local` | fibres that borrow; values of each fibre |
@@ -95,11 +95,16 @@
 //! of its two lanes and of its helping. The lane that only stuck processors lose is our own
 //! (`docs/design/0007-fibres.md`).
 
+#[cfg(not(unix))]
+compile_error!(
+    "fibres need the mappings and signals of a Unix system; `corelay` is built without them elsewhere"
+);
+
 mod barrier;
 mod builder;
 mod channel;
 mod cluster;
-mod condition;
+mod condvar;
 mod counters;
 mod dump;
 mod fibre;
@@ -132,11 +137,11 @@ mod waiter;
 pub use barrier::Barrier;
 pub use builder::{Builder, ClusterBuilder, SpawnError};
 pub use channel::{
-    Closed, Iter, Receiver, RecvUntilError, SendError, SendUntilError, Sender, TryRecvError,
+    Iter, Receiver, RecvError, RecvUntilError, SendError, SendUntilError, Sender, TryRecvError,
     TrySendError, channel,
 };
 pub use cluster::{Cluster, StartError};
-pub use condition::Condition;
+pub use condvar::Condvar;
 pub use counters::Counters;
 pub use dump::{Dump, DumpedFibre, State};
 pub use fibre::{Fibre, current, is_cancelled, park, processor, sleep, spawn, yield_now};

@@ -9,6 +9,7 @@ mod capi;
 mod debian;
 mod stress;
 mod thread;
+mod windows;
 
 use crate::binaries::{self, Checker, Target};
 use crate::process::{self, Tally};
@@ -26,6 +27,7 @@ const PARTS: &[(&str, Step)] = &[
     ("capi", capi::run),
     ("thread", thread::run),
     ("aarch64", aarch64::run),
+    ("windows", windows::run),
     ("shuttle", models::deep_shuttle),
     ("loom", models::deep_loom),
     ("mutants", |w| mutants::run(w, &mutants::Options::default())),

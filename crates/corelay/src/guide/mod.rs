@@ -1,19 +1,20 @@
-#![doc = include_str!("links.md")]
-#![doc = ""]
+#![cfg_attr(not(doctest), doc = include_str!("links.md"))]
+#![cfg_attr(not(doctest), doc = "")]
 #![doc = include_str!("../../guide/README.md")]
 
 // The pages lie in `docs/guide/`, where a repository's visitor looks for them. Each of their links
 // has a label, which is defined at the page's end for that visitor. Markdown takes a label's first
 // definition: here that is one of `links.md`, which leads to an item or to the repository.
-// `cargo xtask tidy` finds labels that `links.md` does not have.
+// `cargo xtask tidy` finds labels that `links.md` does not have. Doctests do without it, so that the
+// lines in their names are the page's.
 //
 // Every Rust block of these pages and of the README is compiled and run by
 // `cargo test --workspace`. A page that is missing here is not tested.
 
 macro_rules! page {
     (pub mod $name:ident, $file:literal) => {
-        #[doc = include_str!("links.md")]
-        #[doc = ""]
+        #[cfg_attr(not(doctest), doc = include_str!("links.md"))]
+        #[cfg_attr(not(doctest), doc = "")]
         #[doc = include_str!(concat!("../../guide/", $file))]
         pub mod $name {}
     };

@@ -354,6 +354,7 @@ impl Client {
             // CPU.
             if backoff.is_yielding() {
                 self.trustee.ring();
+                self.trustee.left_cpu.leave_this();
             }
             if backoff.is_spent() {
                 self.channel().sleeper.sleep(None, || {

@@ -21,6 +21,7 @@
 //! gives up the last share frees the memory.
 
 pub(crate) mod handle;
+pub(crate) mod left_cpu;
 pub(crate) mod number;
 pub(crate) mod parcel;
 pub(crate) mod registry;

@@ -1,5 +1,6 @@
 //! The state that a trustee shares with its clients and its objects.
 
+use super::left_cpu::LeftCpu;
 use super::number::TrusteeNumber;
 use super::parcel::Orders;
 use super::thread::TrusteeThread;
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     /// The next [`Ticket`](crate::wire::waiters::Ticket) of a task that waits for room.
     pub(crate) tickets: AtomicU64,
     close: Node,
+    /// The CPU that a waiting client has left to others.
+    pub(crate) left_cpu: LeftCpu,
     /// Whether the graph of waits holds refusals that this trustee is to deliver to requests that
     /// wait on it: see [`wait_graph`](crate::wait_graph).
     has_refusals: AtomicBool,
@@ -116,6 +119,7 @@ impl Shared {
             orders: Orders::new(),
             tickets: AtomicU64::new(0),
             close: Node::new(News::Close),
+            left_cpu: LeftCpu::default(),
             has_refusals: AtomicBool::new(false),
             ended: Token::new(),
             thread: TrusteeThread::new(),

@@ -70,7 +70,7 @@ impl Trustee {
                 idle.end();
                 continue;
             }
-            if idle.is_time_to_sleep(spin, waits_for_others) {
+            if idle.is_time_to_sleep(spin, waits_for_others || self.is_on_a_clients_cpu()) {
                 self.doze(sleeper, waits_for_others);
             }
         }
@@ -158,7 +158,9 @@ impl Lent for Trustee {
             } else if idle.is_time_to_look(self.lanes.len()) {
                 if self.look_again() {
                     idle.end();
-                } else if idle.is_time_to_sleep(spin, waits_for_others) {
+                } else if idle
+                    .is_time_to_sleep(spin, waits_for_others || self.is_on_a_clients_cpu())
+                {
                     shared.doze(&sleeper, || {
                         is_over()
                             || shared.inbox.has_news()

@@ -13,6 +13,8 @@ pub(super) struct Idle {
     /// The time at which the trustee became idle, or `None` if it has not. The inner `None` stands
     /// for a model, in which the time is always up.
     since: Option<Option<Instant>>,
+    /// Whether another thread has been found to need this CPU.
+    yields: bool,
 }
 
 impl Idle {
@@ -36,17 +38,19 @@ impl Idle {
     }
 
     /// Notes that there is nothing at the heads either. Returns whether the trustee has polled for
-    /// `spin` and is to sleep. A trustee that `waits_for_others` yields until then.
-    pub(super) fn is_time_to_sleep(&mut self, spin: Duration, waits_for_others: bool) -> bool {
+    /// `spin` and is to sleep. From when another thread `needs_the_cpu`, the trustee yields until
+    /// then: the system may let the trustee go on several times before it runs that thread.
+    pub(super) fn is_time_to_sleep(&mut self, spin: Duration, needs_the_cpu: bool) -> bool {
         let since = *self
             .since
             .get_or_insert_with(|| (!MODEL).then(Instant::now));
         let is_over = since.is_none_or(|since| since.elapsed() >= spin);
         if is_over {
-            self.since = None;
+            *self = Self::default();
             return true;
         }
-        if waits_for_others || Backoff::new().is_yielding() {
+        self.yields |= needs_the_cpu;
+        if self.yields || Backoff::new().is_yielding() {
             // The thread that is to answer needs a CPU, and so does a client if there is only one.
             thread::yield_now();
         }

@@ -145,12 +145,18 @@ impl Trustee {
                 continue;
             }
             self.publish_metrics();
-            if idle.is_time_to_sleep(spin, waits_for_others) {
+            if idle.is_time_to_sleep(spin, waits_for_others || self.is_on_a_clients_cpu()) {
                 self.doze(&sleeper, waits_for_others);
             }
         }
         self.refuse_and_drain(CLOSED);
         self.close();
+    }
+
+    /// Whether a client that waits has left this CPU to the trustee. Then an idle trustee gives it
+    /// back: the client cannot take its answer before.
+    fn is_on_a_clients_cpu(&self) -> bool {
+        self.shared.left_cpu.take_here()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

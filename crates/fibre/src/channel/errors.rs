@@ -31,7 +31,7 @@ pub enum SendUntilError<T> {
 /// The error of [`Receiver::recv`](super::Receiver::recv): the channel is closed, and all its
 /// values have been received; or it is empty and the fibre unwinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub struct RecvError;
 
 /// The error of [`Receiver::try_recv`](super::Receiver::try_recv).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl<T> fmt::Display for SendUntilError<T> {
     }
 }
 
-impl fmt::Display for Closed {
+impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(CLOSED_OR_UNWINDING)
     }
@@ -156,6 +156,6 @@ impl fmt::Display for RecvUntilError {
 impl<T> std::error::Error for SendError<T> {}
 impl<T> std::error::Error for TrySendError<T> {}
 impl<T> std::error::Error for SendUntilError<T> {}
-impl std::error::Error for Closed {}
+impl std::error::Error for RecvError {}
 impl std::error::Error for TryRecvError {}
 impl std::error::Error for RecvUntilError {}

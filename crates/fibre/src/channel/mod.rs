@@ -8,7 +8,9 @@ use crate::spin::Spin;
 use crate::wait::{Interrupted, Limit, block_within, unwind};
 use crate::wait_queue::Node;
 use crate::waiter::Waiter;
-pub use errors::{Closed, RecvUntilError, SendError, SendUntilError, TryRecvError, TrySendError};
+pub use errors::{
+    RecvError, RecvUntilError, SendError, SendUntilError, TryRecvError, TrySendError,
+};
 use state::{Get, MessageSlot, Put, Served, State};
 use std::fmt;
 use std::sync::Arc;
@@ -193,12 +195,12 @@ impl<T> Receiver<T> {
     /// it waits unwinds.
     ///
     /// ```
-    /// # use corelay_fibre::{Closed, channel};
+    /// # use corelay_fibre::{RecvError, channel};
     /// let (sender, receiver) = channel(2);
     /// sender.send(1).unwrap();
     /// drop(sender);
     /// assert_eq!(receiver.recv(), Ok(1));
-    /// assert_eq!(receiver.recv(), Err(Closed));
+    /// assert_eq!(receiver.recv(), Err(RecvError));
     /// ```
     ///
     /// # Errors
@@ -209,11 +211,11 @@ impl<T> Receiver<T> {
     /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
-    pub fn recv(&self) -> Result<T, Closed> {
+    pub fn recv(&self) -> Result<T, RecvError> {
         match self.recv_within("Receiver::recv", Limit::Told) {
             Ok(value) => Ok(value),
             Err(RecvUntilError::Closed | RecvUntilError::Interrupted(Interrupted::Unwinding)) => {
-                Err(Closed)
+                Err(RecvError)
             }
             Err(RecvUntilError::Interrupted(why)) => unwind(why),
         }

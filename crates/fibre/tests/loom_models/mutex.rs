@@ -4,7 +4,7 @@
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-fibre
 //! --profile model --test loom_mutex`
 
-use corelay_fibre::{Barrier, Condition, Mutex};
+use corelay_fibre::{Barrier, Condvar, Mutex};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -75,7 +75,7 @@ fn timed_out() {
 #[test]
 fn no_notification_is_lost() {
     loom::model(|| {
-        let door = Arc::new((Mutex::new(false), Condition::new()));
+        let door = Arc::new((Mutex::new(false), Condvar::new()));
         let other = thread::spawn({
             let door = Arc::clone(&door);
             move || {
@@ -94,7 +94,7 @@ fn no_notification_is_lost() {
 #[test]
 fn notified_or_timed_out() {
     loom::model(|| {
-        let shared = Arc::new((Mutex::new(0), Condition::new()));
+        let shared = Arc::new((Mutex::new(0), Condvar::new()));
         let other = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {

@@ -8,7 +8,7 @@
 //! printed, to be replayed with `shuttle::replay`.
 
 use crate::schedules;
-use corelay_fibre::{Barrier, Condition, Mutex, channel};
+use corelay_fibre::{Barrier, Condvar, Mutex, channel};
 use shuttle::sync::Arc;
 use shuttle::thread;
 
@@ -48,7 +48,7 @@ fn one_at_a_time() {
 #[test]
 fn turns() {
     schedules::model(SCHEDULES, || {
-        let shared = Arc::new((Mutex::new(0), Condition::new(), Barrier::new(THREADS)));
+        let shared = Arc::new((Mutex::new(0), Condvar::new(), Barrier::new(THREADS)));
         crew(move |i| {
             let (turn, changed, all) = &*shared;
             for _ in 0..TIMES {

@@ -3,8 +3,8 @@
 use crate::common::{KINDS, Kind};
 use crate::promise;
 use corelay_fibre::{
-    BinarySemaphore, Cancelled, Cluster, Condition, Fibre, Interrupted, JoinHandle, Mutex,
-    Semaphore, State, current, is_cancelled, park, sleep, yield_now,
+    BinarySemaphore, Cancelled, Cluster, Condvar, Fibre, Interrupted, JoinHandle, Mutex, Semaphore,
+    State, current, is_cancelled, park, sleep, yield_now,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ fn a_fibre_that_does_not_wait_goes_on() {
 #[test]
 fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
     let cluster = promise::cluster(1);
-    let shared = Arc::new((Mutex::new(0), Condition::new()));
+    let shared = Arc::new((Mutex::new(0), Condvar::new()));
     let waiter = cluster.spawn({
         let shared = shared.clone();
         move || {
@@ -118,7 +118,7 @@ fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
             std::thread::yield_now();
         }
     };
-    waits_in("Condition::wait_until");
+    waits_in("Condvar::wait_until");
     let mut guard = shared.0.lock();
     shared.1.notify_one();
     // It goes on, finds the mutex held, and waits for it, which cannot be told apart from here.

@@ -3,7 +3,7 @@
 use crate::promise;
 use crate::waiters::{Dice, Running, everywhere, late, rounds, run, soon, spawn};
 use corelay_fibre::{
-    Cancelled, Closed, Interrupted, RecvUntilError, SendError, SendUntilError, TryRecvError,
+    Cancelled, Interrupted, RecvError, RecvUntilError, SendError, SendUntilError, TryRecvError,
     TrySendError, channel, yield_now,
 };
 use std::sync::Arc;
@@ -176,7 +176,7 @@ fn the_last_sender_closes() {
         drop(sender);
         let ends = waiting.into_iter().map(|w| w.join().unwrap());
         assert_eq!(ends.filter(|end| *end == Ok(1)).count(), 1);
-        assert_eq!(receiver.recv(), Err(Closed));
+        assert_eq!(receiver.recv(), Err(RecvError));
     });
 }
 
@@ -241,7 +241,7 @@ fn rendezvous() {
         let sending = spawn(cluster, crew(0), move || sender.send(2));
         assert_eq!(receiver.recv(), Ok(2));
         sending.join().unwrap().unwrap();
-        assert_eq!(receiver.recv(), Err(Closed));
+        assert_eq!(receiver.recv(), Err(RecvError));
     });
 }
 

@@ -3,7 +3,7 @@
 mod cancel;
 mod channel;
 mod common;
-mod condition;
+mod condvar;
 mod fair;
 mod join;
 mod local;

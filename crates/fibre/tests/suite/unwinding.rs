@@ -3,7 +3,7 @@
 use crate::common::KINDS;
 use crate::promise;
 use corelay_fibre::{
-    Barrier, BinarySemaphore, Cancelled, Closed, Condition, Fibre, Interrupted, JoinHandle, Mutex,
+    Barrier, BinarySemaphore, Cancelled, Condvar, Fibre, Interrupted, JoinHandle, Mutex, RecvError,
     RecvUntilError, Semaphore, SendError, SendUntilError, channel, current, park, scope, sleep,
     yield_now,
 };
@@ -172,7 +172,7 @@ fn a_barrier() {
 
 #[test]
 fn a_condition() {
-    let shared = Arc::new((Mutex::new(false), Condition::new()));
+    let shared = Arc::new((Mutex::new(false), Condvar::new()));
     let (waiter, other) = (shared.clone(), shared);
     attack(
         || (),
@@ -271,7 +271,7 @@ fn calls_with_an_error_return_it() {
                         let interrupted = SendUntilError::Interrupted("third", unwinding);
                         assert_eq!(sender.send("second"), Err(SendError("second")));
                         assert_eq!(sender.send_until("third", late), Err(interrupted));
-                        assert_eq!(nothing.recv(), Err(Closed));
+                        assert_eq!(nothing.recv(), Err(RecvError));
                         let interrupted = RecvUntilError::Interrupted(unwinding);
                         assert_eq!(nothing.recv_until(late), Err(interrupted));
                         assert_eq!(sleep(Duration::from_secs(1_000)), Err(unwinding));
@@ -279,7 +279,7 @@ fn calls_with_an_error_return_it() {
                         assert_eq!(Semaphore::new(0).acquire_until(late), Err(unwinding));
                         assert_eq!(Barrier::new(2).wait_until(late), Err(unwinding));
                         let free = Mutex::new(());
-                        let (_guard, ended) = Condition::new().wait_until(free.lock(), late);
+                        let (_guard, ended) = Condvar::new().wait_until(free.lock(), late);
                         assert_eq!(ended, Err(unwinding));
                         told.fetch_add(1, Ordering::Relaxed);
                     });

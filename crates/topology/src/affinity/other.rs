@@ -5,11 +5,16 @@ use crate::CpuSet;
 use std::io;
 
 pub(super) fn affinity() -> io::Result<CpuSet> {
-    Err(io::ErrorKind::Unsupported.into())
+    Err(unsupported())
 }
 
 pub(super) fn set_affinity(_: &CpuSet) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
+    Err(unsupported())
+}
+
+fn unsupported() -> io::Error {
+    let why = "threads are pinned to CPUs on Linux only";
+    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 pub(super) fn current_cpu() -> Option<usize> {

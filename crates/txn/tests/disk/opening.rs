@@ -63,6 +63,29 @@ fn directory_is_made_and_opens_again() {
     }
 }
 
+/// A child process that another thread starts has the files of this one open until it runs its
+/// program.
+#[test]
+fn directory_is_free_while_a_child_process_starts() {
+    let dir = TempDir::new("forked");
+    let opened = Disk::open(&dir.0, &Options::default()).unwrap();
+    // SAFETY: the child calls nothing but `pause`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        loop {
+            // SAFETY: it may be called between `fork` and the program.
+            unsafe { libc::pause() };
+        }
+    }
+    drop(opened);
+    let again = Disk::open(&dir.0, &Options::default());
+    // SAFETY: the child is this test's, and has not been waited for.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    // SAFETY: as before; nobody wants its status.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    again.unwrap();
+}
+
 #[test]
 fn directory_in_use_is_refused() {
     let dir = TempDir::new("in-use");

@@ -45,8 +45,8 @@ pub(super) struct Directory {
     path: PathBuf,
     /// The directory itself, to be synchronized.
     handle: File,
-    /// Locked as long as it is open.
-    _lock: File,
+    /// The file that is locked as long as this value lives.
+    lock: File,
 }
 
 /// The file that is locked. It holds the number of the process that has locked it.
@@ -88,8 +88,17 @@ impl Directory {
         Ok(Self {
             path: path.to_owned(),
             handle,
-            _lock: lock,
+            lock,
         })
+    }
+}
+
+impl Drop for Directory {
+    /// Unlocks the directory for whoever shares the file. Closing it would not: a child process that
+    /// another thread is just starting has it open, too, until it runs its program.
+    fn drop(&mut self) {
+        // If that fails, closing it unlocks it, perhaps a moment later.
+        let _ = self.lock.unlock();
     }
 }
 

@@ -1,8 +1,8 @@
-//! Condition and barrier, on fibres and threads.
+//! Condvar and barrier, on fibres and threads.
 
 use crate::promise;
 use crate::waiters::{Running, everywhere, late, rounds, run, soon, spawn};
-use corelay_fibre::{Barrier, Cancelled, Condition, Interrupted, Mutex, yield_now};
+use corelay_fibre::{Barrier, Cancelled, Condvar, Interrupted, Mutex, yield_now};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn no_notification_is_lost() {
     everywhere(|cluster, crew| {
-        let buffer = Arc::new((
-            Mutex::new(VecDeque::new()),
-            Condition::new(),
-            Condition::new(),
-        ));
+        let buffer = Arc::new((Mutex::new(VecDeque::new()), Condvar::new(), Condvar::new()));
         let times = rounds(100);
         let sums = run(cluster, crew, 12, {
             let buffer = Arc::clone(&buffer);
@@ -48,7 +44,7 @@ fn a_notification_is_not_lost_with_its_waiter() {
     everywhere(|cluster, crew| {
         for round in 0..rounds(40) {
             // The number of tickets that are left, and whether there will be more.
-            let tickets = Arc::new((Mutex::new((0, true)), Condition::new()));
+            let tickets = Arc::new((Mutex::new((0, true)), Condvar::new()));
             let got = Arc::new(AtomicUsize::new(0));
             let running: Vec<_> = (0..9)
                 .map(|i| {
@@ -98,7 +94,7 @@ fn a_notification_is_not_lost_with_its_waiter() {
 #[test]
 fn all_are_notified() {
     everywhere(|cluster, crew| {
-        let gate = Arc::new((Mutex::new((0, false)), Condition::new()));
+        let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
         let running: Vec<_> = (0..10)
             .map(|i| {
                 let gate = Arc::clone(&gate);
@@ -127,7 +123,7 @@ fn all_are_notified() {
 fn in_order_of_arrival() {
     let cluster = promise::cluster(1);
     let order = cluster.spawn(|| {
-        let shared = Arc::new((Mutex::new(Vec::new()), Condition::new()));
+        let shared = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let waiting: Vec<_> = (0..5)
             .map(|i| {
                 let shared = Arc::clone(&shared);
@@ -152,7 +148,7 @@ fn in_order_of_arrival() {
 fn cancelled() {
     let cluster = promise::cluster(2);
     for _ in 0..rounds(100) {
-        let shared = Arc::new((Mutex::new(0), Condition::new()));
+        let shared = Arc::new((Mutex::new(0), Condvar::new()));
         let plain = cluster.spawn({
             let shared = Arc::clone(&shared);
             move || *shared.1.wait(shared.0.lock()) += 1

@@ -20,12 +20,12 @@ use std::time::Instant;
 /// value, or call [`wait_while`](Self::wait_while).
 ///
 /// ```
-/// use corelay_fibre::{Cluster, Condition, Mutex};
+/// use corelay_fibre::{Cluster, Condvar, Mutex};
 /// use std::sync::Arc;
 ///
 /// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
 /// let cluster = unsafe { Cluster::start(2) }?;
-/// let door = Arc::new((Mutex::new(false), Condition::new()));
+/// let door = Arc::new((Mutex::new(false), Condvar::new()));
 /// let guest = cluster.spawn({
 ///     let door = Arc::clone(&door);
 ///     move || {
@@ -38,7 +38,7 @@ use std::time::Instant;
 /// assert!(guest.join().unwrap());
 /// # Ok::<(), corelay_fibre::StartError>(())
 /// ```
-pub struct Condition {
+pub struct Condvar {
     queue: Spin<WaitQueue<()>>,
 }
 
@@ -57,7 +57,7 @@ impl<T> Drop for Lent<'_, T> {
     }
 }
 
-impl Condition {
+impl Condvar {
     /// A condition that nobody waits for.
     pub fn new() -> Self {
         Self {
@@ -74,12 +74,12 @@ impl Condition {
     #[track_caller]
     #[inline(always)]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        let (lent, ended) = self.wait_within("Condition::wait", Limit::None, guard);
+        let (lent, ended) = self.wait_within("Condvar::wait", Limit::None, guard);
         if let Err(why) = ended {
             drop(lent);
             unwind(why);
         }
-        Self::guard_of(lent, "Condition::wait")
+        Self::guard_of(lent, "Condvar::wait")
     }
 
     /// Waits while `condition` is true of the value.
@@ -105,12 +105,12 @@ impl Condition {
     /// mutex.
     ///
     /// ```
-    /// use corelay_fibre::{Condition, Interrupted, Mutex};
+    /// use corelay_fibre::{Condvar, Interrupted, Mutex};
     /// use std::time::{Duration, Instant};
     ///
     /// let mutex = Mutex::new(1);
     /// let soon = Instant::now() + Duration::from_millis(1);
-    /// let (guard, ended) = Condition::new().wait_until(mutex.lock(), soon);
+    /// let (guard, ended) = Condvar::new().wait_until(mutex.lock(), soon);
     /// assert_eq!((*guard, ended), (1, Err(Interrupted::TimedOut)));
     /// ```
     ///
@@ -122,7 +122,7 @@ impl Condition {
         guard: MutexGuard<'a, T>,
         deadline: Instant,
     ) -> (MutexGuard<'a, T>, Result<(), Interrupted>) {
-        let call = "Condition::wait_until";
+        let call = "Condvar::wait_until";
         let (lent, ended) = self.wait_within(call, Limit::Until(deadline), guard);
         (Self::guard_of(lent, call), ended)
     }
@@ -180,14 +180,14 @@ impl Condition {
     }
 }
 
-impl Default for Condition {
+impl Default for Condvar {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Condition {
+impl fmt::Debug for Condvar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Condition").finish_non_exhaustive()
+        f.debug_struct("Condvar").finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::Results;
 use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_report as report;
-use corelay_lab_report::exit::Exit;
+use corelay_lab_report::exit::{self, Exit};
 use corelay_lab_report::output::{self, Target};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,17 +40,8 @@ impl Delivery {
             interrupted,
         } = contest.survey(&Host::look(COMMIT), whole)?;
         self.deliver(page, data, &results)?;
-        if results.runs.iter().all(|run| run.samples.is_empty()) && !interrupted {
-            let why = results.machine.unavailable.join("; ");
-            eprintln!("error: nothing could be measured: {why}");
-            return Ok(Exit::Wrong);
-        }
         let wrong = results.runs.iter().any(|run| !run.correct);
-        Ok(match (wrong, interrupted) {
-            (true, _) => Exit::Wrong,
-            (false, true) => Exit::Interrupted,
-            (false, false) => Exit::Fine,
-        })
+        Ok(exit::measured(&results, wrong, interrupted))
     }
 
     fn deliver(&self, page: Target, data: Target, results: &Results) -> Result<(), String> {

@@ -1,13 +1,15 @@
 //! The exit codes of the lab's programs.
 
 use corelay_lab_measure::host;
+use corelay_lab_measure::schema::{Mode, Results};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// The exit codes, for the help of a command.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is right
-  1    a method gave a wrong result, or a target was missed
+  1    a method gave a wrong result, a target was missed, or nothing could be measured
   2    bad input, or a file or folder that cannot be written
   130  interrupted (Ctrl-C); what was measured is kept";
 
@@ -16,7 +18,7 @@ Exit codes:
 pub enum Exit {
     /// Everything is right.
     Fine = 0,
-    /// A method gave a wrong result, or a target was missed.
+    /// A method gave a wrong result, a target was missed, or nothing could be measured.
     Wrong = 1,
     /// The input was bad, or a file or folder cannot be written.
     BadInput = 2,
@@ -30,6 +32,33 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// The way a measurement ends: what went wrong before what was left out. Prints a sentence to standard
+/// error if nothing was measured.
+pub fn measured(results: &Results, wrong: bool, interrupted: bool) -> Exit {
+    match (wrong, interrupted, why_nothing(results)) {
+        (true, _, _) => Exit::Wrong,
+        (false, true, _) => Exit::Interrupted,
+        (false, false, None) => Exit::Fine,
+        (false, false, Some(why)) => {
+            eprintln!("error: nothing could be measured: {why}");
+            Exit::Wrong
+        }
+    }
+}
+
+/// The reason why no run has a sample that counts; `None` if one has.
+fn why_nothing(results: &Results) -> Option<String> {
+    let mut samples = results.runs.iter().flat_map(|run| &run.samples);
+    if samples.any(|sample| sample.mode != Mode::Discarded) {
+        return None;
+    }
+    let missing = results.machine.unavailable.iter();
+    let of_runs = results.runs.iter();
+    let of_runs = of_runs.flat_map(|run| run.not_installed.iter().chain(&run.notes));
+    let why: BTreeSet<_> = missing.chain(of_runs).map(String::as_str).collect();
+    Some(Vec::from_iter(why).join("; "))
+}
+
 /// Returns the exit code. Prints an error's sentence to standard error.
 pub fn end(outcome: Result<Exit, String>) -> ExitCode {
     match outcome {
@@ -38,5 +67,27 @@ pub fn end(outcome: Result<Exit, String>) -> ExitCode {
             eprintln!("error: {sentence}");
             Exit::BadInput.into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::Recipe;
+
+    #[test]
+    fn a_measurement_without_a_sample_that_counts_says_why() {
+        let mut results = Recipe::default().make();
+        assert_eq!(measured(&results, false, false), Exit::Fine);
+        for run in &mut results.runs {
+            run.samples
+                .iter_mut()
+                .for_each(|s| s.mode = Mode::Discarded);
+            run.notes = vec!["no sample could be used".to_owned()];
+        }
+        let why = why_nothing(&results).expect("all are discarded");
+        assert!(why.ends_with("no sample could be used"), "{why}");
+        assert_eq!(measured(&results, false, false), Exit::Wrong);
+        assert_eq!(measured(&results, false, true), Exit::Interrupted);
     }
 }

@@ -11,7 +11,7 @@ use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_measure::workload::point::{MAX_VARS, Point};
 use corelay_lab_measure::workload::random::Choice;
-use corelay_lab_report::exit::Exit;
+use corelay_lab_report::exit::{self, Exit};
 use corelay_lab_report::output::{self, Target};
 use corelay_topology::Order;
 use serde::Serialize;
@@ -325,10 +325,6 @@ impl Opened {
                 .write(json.as_bytes())
                 .map_err(|e| output::unwritable_file("--json", &path, &e))?;
         }
-        Ok(match (wrong, rig.is_interrupted()) {
-            (true, _) => Exit::Wrong,
-            (false, true) => Exit::Interrupted,
-            (false, false) => Exit::Fine,
-        })
+        Ok(exit::measured(&results, wrong, rig.is_interrupted()))
     }
 }

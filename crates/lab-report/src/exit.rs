@@ -52,11 +52,14 @@ fn why_nothing(results: &Results) -> Option<String> {
     if samples.any(|sample| sample.mode != Mode::Discarded) {
         return None;
     }
-    let missing = results.machine.unavailable.iter();
-    let of_runs = results.runs.iter();
-    let of_runs = of_runs.flat_map(|run| run.not_installed.iter().chain(&run.notes));
-    let why: BTreeSet<_> = missing.chain(of_runs).map(String::as_str).collect();
-    Some(Vec::from_iter(why).join("; "))
+    if results.runs.iter().any(|run| !run.samples.is_empty()) {
+        let why = "the CPUs moved during every sample, or were one core; take more samples";
+        return Some(why.to_owned());
+    }
+    let missing = results.runs.iter().flat_map(|run| &run.not_installed);
+    let why: BTreeSet<_> = missing.chain(&results.machine.unavailable).collect();
+    let why: Vec<_> = why.into_iter().map(String::as_str).collect();
+    Some(why.join("; "))
 }
 
 /// Returns the exit code. Prints an error's sentence to standard error.
@@ -79,15 +82,16 @@ mod tests {
     fn a_measurement_without_a_sample_that_counts_says_why() {
         let mut results = Recipe::default().make();
         assert_eq!(measured(&results, false, false), Exit::Fine);
-        for run in &mut results.runs {
-            run.samples
-                .iter_mut()
-                .for_each(|s| s.mode = Mode::Discarded);
-            run.notes = vec!["no sample could be used".to_owned()];
+        for sample in results.runs.iter_mut().flat_map(|run| &mut run.samples) {
+            sample.mode = Mode::Discarded;
         }
         let why = why_nothing(&results).expect("all are discarded");
-        assert!(why.ends_with("no sample could be used"), "{why}");
+        assert!(why.contains("CPUs moved"), "{why}");
         assert_eq!(measured(&results, false, false), Exit::Wrong);
         assert_eq!(measured(&results, false, true), Exit::Interrupted);
+        results.runs.iter_mut().for_each(|run| run.samples.clear());
+        results.runs[0].not_installed = Some("go: not installed".to_owned());
+        let why = why_nothing(&results).expect("there are none");
+        assert!(why.contains("go: not installed"), "{why}");
     }
 }

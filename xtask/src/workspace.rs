@@ -133,15 +133,29 @@ pub(crate) fn sorted(dir: &Path) -> Result<Vec<PathBuf>> {
 /// The files below `dir` with this extension (with any if it is empty), without build folders,
 /// reports and hidden folders.
 pub(crate) fn files_below(dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = below(dir)?;
+    found.retain(|path| !path.is_dir() && (extension.is_empty() || has_extension(path, extension)));
+    Ok(found)
+}
+
+/// The symbolic links to folders below `dir`.
+pub(crate) fn links_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = below(dir)?;
+    found.retain(|path| path.is_dir());
+    Ok(found)
+}
+
+/// The files below `dir`, and the links to folders, which are not followed.
+fn below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in sorted(dir)? {
-        if path.is_dir() {
+        if path.is_dir() && !path.is_symlink() {
             let name = file_name(&path);
             let is_skipped = name.starts_with('.') || name == "target" || name == "corelay-report";
-            if !is_skipped && !path.is_symlink() {
-                found.extend(files_below(&path, extension)?);
+            if !is_skipped {
+                found.extend(below(&path)?);
             }
-        } else if extension.is_empty() || has_extension(&path, extension) {
+        } else {
             found.push(path);
         }
     }

@@ -3,6 +3,7 @@
 use crate::workspace::{self, Workspace};
 use anyhow::{Context, Result};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Brings the copy up to date and gives its root.
@@ -17,6 +18,12 @@ pub(crate) fn copy(workspace: &Workspace) -> Result<PathBuf> {
     for path in workspace::files_below(from, "")? {
         if !is_built(&path) {
             put(&root.join(path.strip_prefix(from)?), &fs::read(&path)?)?;
+        }
+    }
+    for link in workspace::links_below(from)? {
+        let (copy, target) = (root.join(link.strip_prefix(from)?), fs::read_link(&link)?);
+        if fs::read_link(&copy).ok().as_ref() != Some(&target) {
+            symlink(&target, &copy)?;
         }
     }
     for path in workspace::files_below(&root, "")? {
@@ -41,11 +48,13 @@ pub(crate) fn put(path: &Path, content: &[u8]) -> Result<()> {
 fn the_copy_follows_the_tree() {
     let files = [("a/b.rs", "one"), ("c.md", "two"), ("target/x", "no")];
     let (_dir, workspace) = workspace::fake(&files);
+    symlink("a", workspace.root.join("linked")).unwrap();
     let root = copy(&workspace).unwrap();
     let text = || fs::read_to_string(root.join("a/b.rs")).unwrap();
     let time = || fs::metadata(root.join("c.md")).unwrap().modified().unwrap();
     assert_eq!(text(), "one");
     assert!(!root.join("target/x").exists());
+    assert_eq!(fs::read_link(root.join("linked")).unwrap(), Path::new("a"));
 
     let before = time();
     fs::write(root.join("a/b.rs"), "mutated").unwrap();

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// A comparison of the ways of sharing a structure of yours, measured with one operation on it.
 ///
-/// Every method that can run any closure takes part: six locks, two more that combine, an actor
+/// Every method that can run any closure takes part: eight locks, three more that combine, an actor
 /// behind channels (one call at a time, and 64 outstanding), an actor on Tokio, and delegation by
 /// `apply`, `apply_then` and `post`. Atomics do not take part, because they only do single instructions.
 ///

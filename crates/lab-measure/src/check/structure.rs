@@ -1,9 +1,11 @@
 //! The structures that are checked: the plain ones of `structures::seq`, which every method
 //! shares, and their rivals of `structures::fine` and `structures::lockfree`, which threads use
-//! directly.
+//! directly. Maps behind locks that know their operations, and `dashmap`, are checked as the sets
+//! that `bench` measures.
 
 use super::action::{Action, Reply, entry};
-use super::kind::{CAPACITY, Kind};
+use super::kind::{CAPACITY, KEYS, Kind};
+use crate::workload::structure::rivals::{Locked, Rival, Sharded, concurrent};
 use Action::{Get, Insert, Peek, Pop, Push, Remove};
 use corelay::structures::fine::{
     BucketMap, ExternalTree, LazyList, OptimisticSkipList, TwoLockQueue,
@@ -12,6 +14,8 @@ use corelay::structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStac
 use corelay::structures::seq::{
     BinaryHeap, ChainedMap, LruCache, SearchTree, SkipList, SortedList, VecDeque,
 };
+use dashmap::DashMap;
+use std::sync::RwLock;
 
 /// A sequential structure: a closure that owns it and runs an action on it.
 pub(super) type Plain = Box<dyn FnMut(Action) -> Reply + Send>;
@@ -50,6 +54,11 @@ impl Structure {
         Self { name, kind, make }
     }
 
+    /// A set of keys as `bench` measures it.
+    const fn measured<R: Rival>(name: &'static str) -> Self {
+        Self::concurrent(name, Kind::Set, || Box::new(concurrent::<R>(KEYS as usize)))
+    }
+
     const fn concurrent(name: &'static str, kind: Kind, make: fn() -> Concurrent) -> Self {
         let make = Make::Concurrent(make);
         Self { name, kind, make }
@@ -70,7 +79,7 @@ macro_rules! runs {
 }
 
 /// All structures, in the order of tables.
-pub static STRUCTURES: [Structure; 17] = [
+pub static STRUCTURES: [Structure; 22] = [
     Structure::plain(
         "list",
         Kind::Set,
@@ -220,4 +229,11 @@ pub static STRUCTURES: [Structure; 17] = [
             Remove(key) => tree.remove(&key),
         }),
     ),
+    Structure::measured::<Locked<RwLock<ChainedMap<u64, u64>>>>("rwlock-hash"),
+    Structure::measured::<Locked<parking_lot::RwLock<ChainedMap<u64, u64>>>>(
+        "parking-lot-rwlock-hash",
+    ),
+    Structure::measured::<Sharded<ChainedMap<u64, u64>>>("sharded-hash"),
+    Structure::measured::<Sharded<SortedList<u64>>>("sharded-list"),
+    Structure::measured::<DashMap<u64, u64>>("dashmap"),
 ];

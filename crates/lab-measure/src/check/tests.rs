@@ -10,6 +10,8 @@ use super::*;
 use crate::method::{self, lock};
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::random::Client;
+use crate::workload::structure::rivals::{Locked, Sharded, concurrent};
+use crate::workload::structure::{self as structures, seq};
 use Action::{Get, Insert, Push, Remove};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -57,6 +59,49 @@ fn every_structure_by_every_method_is_linearizable() {
     assert!(overlapping > 0, "none of {calls} calls met another one");
 }
 
+/// Checks a structure that is only made for a test.
+fn is_right(name: &'static str, kind: Kind, make: fn() -> structure::Concurrent) {
+    let make = structure::Make::Concurrent(make);
+    let made = Box::leak(Box::new(Structure { name, kind, make }));
+    let plan = plan(3, 3 * stress());
+    let checked = run(made, direct::entry().method, plan);
+    let picture = checked.counterexample.as_ref().map(|found| &found.picture);
+    assert!(
+        checked.is_right(),
+        "{checked:?}\n{}",
+        picture.map_or("", String::as_str)
+    );
+    assert_eq!((checked.histories, checked.undecided), (plan.histories, 0));
+}
+
+#[test]
+fn every_structure_behind_locks_that_know_its_operations_is_linearizable() {
+    macro_rules! locked {
+        ($kind:ident: $($structure:ty)*) => {$(
+            let name = <$structure as structures::Structure>::NAME;
+            is_right(name, Kind::$kind, || {
+                Box::new(concurrent::<Locked<std::sync::RwLock<$structure>>>(4))
+            });
+            is_right(name, Kind::$kind, || {
+                Box::new(concurrent::<Locked<parking_lot::RwLock<$structure>>>(4))
+            });
+        )*};
+    }
+    macro_rules! sharded {
+        ($($structure:ty)*) => {$(
+            let name = <$structure as structures::Structure>::NAME;
+            is_right(name, Kind::Set, || Box::new(concurrent::<Sharded<$structure>>(4)));
+        )*};
+    }
+    locked!(Set: seq::SortedList<u64> seq::ChainedMap<u64, u64> seq::SkipList<u64, u64>
+        seq::SearchTree<u64, u64>);
+    locked!(Queue: seq::VecDeque<u64>);
+    locked!(Stack: Vec<u64>);
+    locked!(Heap: seq::BinaryHeap<u64>);
+    sharded!(seq::SortedList<u64> seq::ChainedMap<u64, u64> seq::SkipList<u64, u64>
+        seq::SearchTree<u64, u64>);
+}
+
 #[test]
 fn each_method_and_each_structure_has_a_partner() {
     let methods = methods();
@@ -73,6 +118,8 @@ fn each_method_and_each_structure_has_a_partner() {
     }
     for name in [
         "mutex",
+        "rwlock",
+        "parking-lot-rwlock",
         "tas",
         "flat-combining",
         "cc-synch",

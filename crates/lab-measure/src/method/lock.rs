@@ -69,7 +69,7 @@ where
     }
 }
 
-struct Locks<W, L> {
+pub(super) struct Locks<W, L> {
     workload: W,
     threads: usize,
     variables: Box<[L]>,
@@ -83,7 +83,11 @@ where
     /// Whether a session is only a pointer to its lock.
     const IS_FREE_TO_OPEN: bool = size_of::<L::Session<'static>>() == size_of::<&L>();
 
-    fn boxed(workload: W, point: &Point, lock: fn(W::Object) -> L) -> Box<dyn Contender> {
+    pub(super) fn boxed(
+        workload: W,
+        point: &Point,
+        lock: fn(W::Object) -> L,
+    ) -> Box<dyn Contender> {
         const { assert!(align_of::<L>() >= LINE_BYTES) };
         let locks = (0..point.vars).map(|_| lock(workload.object()));
         Box::new(Self {

@@ -21,9 +21,11 @@ pub mod literature;
 pub mod lock;
 pub mod noop;
 pub mod pattern;
+pub(crate) mod rwlock;
 mod style;
 pub mod tokio;
 pub mod trust;
+mod unread;
 
 pub(crate) use contender::Build;
 pub use contender::{Contender, Kind, Method, SetupLimit};
@@ -63,6 +65,21 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             form: Waits,
             what: "parking_lot's mutex around each variable",
             compared: Some(Style::of("c-sky", Marker::Diamond, "6 3")),
+            schedule: IfAsked(noop::waits()),
+        },
+        Entry {
+            method: rwlock::std(),
+            form: Waits,
+            what: "the standard library's reader-writer lock: reads share it, all other operations \
+                   take it for writing, as do reads that change their object",
+            compared: Some(Style::of("c-blue", Marker::Up, "2 3")),
+            schedule: IfAsked(noop::waits()),
+        },
+        Entry {
+            method: rwlock::parking_lot(),
+            form: Waits,
+            what: "parking_lot's reader-writer lock, taken as `rwlock` is",
+            compared: Some(Style::of("c-sky", Marker::Plus, "2 3")),
             schedule: IfAsked(noop::waits()),
         },
         Entry {

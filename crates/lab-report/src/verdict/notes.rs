@@ -6,7 +6,11 @@ use crate::method::{self, Form, Styles};
 use crate::words::{self, code, count};
 use corelay_lab_measure::method::{METHODS, named};
 use corelay_lab_measure::schema::{Machine, Mode, Results};
+use corelay_lab_measure::workload::structure::{only_for, why_only};
 use std::collections::BTreeSet;
+
+/// Well-known ways of sharing that a reader may miss where operations name no key.
+const KEYED: [&str; 2] = ["sharded-mutex", "dashmap"];
 
 /// Returns notes on the whole file.
 pub(super) fn on_file(results: &Results) -> Vec<String> {
@@ -122,6 +126,9 @@ pub(super) fn on_subject(
             notes.push("`atomic` does not fit: it is a single hardware instruction on one word, and this operation is a section of code.".to_owned());
         }
     }
+    let does_not_fit = |name: &&str| !only_for(name).contains(&subject.workload);
+    let keyed = KEYED.into_iter().filter(does_not_fit);
+    notes.extend(keyed.filter_map(|name| Some(format!("{}.", why_only(name)?))));
     if subject.workload == "fetch-add" && !subject.has_models() {
         notes.push(format!(
             "The contention and cache models assume uniform choice; they are not drawn for {}.",

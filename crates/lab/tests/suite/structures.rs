@@ -89,6 +89,19 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         bench("--size 2^40", &["--size", "1..="]);
         bench("--method atomic", &["--method", "`atomic`", "mutex"]);
     }
+    for keyless in ["queue", "stack", "heap", "lru", "fetch-add"] {
+        let bench =
+            |method, words: &[&str]| refused(&["bench", keyless, "--method", method], words);
+        bench(
+            "sharded-mutex",
+            &[
+                "`sharded-mutex` does not fit",
+                "key",
+                "list, lazy-list, hash",
+            ],
+        );
+        bench("dashmap", &["`dashmap` does not fit", "for hash"]);
+    }
     // As many keys as the flags take are more than the memory of any machine.
     refused(
         &["bench", "list", "--size", "8,2^30", "--vars", "2^32"],

@@ -276,7 +276,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> ChainedMap<K, V, S> {
     /// Divides each bucket into two, by the next bit of the hash.
     fn double(&mut self) {
         let old = self.buckets.len();
-        self.buckets.resize_with((old * 2).max(4), || Link::END);
+        // Not more than twice as many: the loop below divides by one bit of the hash.
+        let new = if old == 0 { 4 } else { old * 2 };
+        self.buckets.resize_with(new, || Link::END);
         let (low, high) = self.buckets.split_at_mut(old);
         for (low, high) in low.iter_mut().zip(high) {
             low.divide(high, |(key, _)| {

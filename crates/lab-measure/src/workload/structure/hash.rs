@@ -20,7 +20,7 @@ impl Structure for ChainedMap<u64, u64> {
         methods()
     }
 
-    fn read(&mut self, key: u64) -> Option<u64> {
+    fn look(&self, key: u64) -> Option<u64> {
         self.get(&key).copied()
     }
 

@@ -19,7 +19,7 @@ impl Structure for BinaryHeap<u64> {
         methods()
     }
 
-    fn read(&mut self, _: u64) -> Option<u64> {
+    fn look(&self, _: u64) -> Option<u64> {
         self.peek().copied()
     }
 

@@ -28,7 +28,7 @@ impl Structure for SortedList<u64> {
         methods()
     }
 
-    fn read(&mut self, key: u64) -> Option<u64> {
+    fn look(&self, key: u64) -> Option<u64> {
         self.contains(&key).then_some(key)
     }
 

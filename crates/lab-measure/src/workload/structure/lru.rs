@@ -9,6 +9,7 @@ impl Structure for LruCache<u64, u64> {
     const NAME: &'static str = "lru";
     const BYTES_PER_KEY: u64 = 96;
     const EVICTS: bool = true;
+    const READS_CHANGE: bool = true;
 
     fn empty(size: usize) -> Self {
         Self::new(NonZeroUsize::new(size).unwrap_or(NonZeroUsize::MIN))
@@ -16,6 +17,10 @@ impl Structure for LruCache<u64, u64> {
 
     fn methods() -> Vec<Entry<SharedStructure<Self>>> {
         methods()
+    }
+
+    fn look(&self, key: u64) -> Option<u64> {
+        self.peek(&key).copied()
     }
 
     fn read(&mut self, key: u64) -> Option<u64> {

@@ -32,7 +32,7 @@ pub mod heap;
 pub mod list;
 pub mod lru;
 pub mod queue;
-mod rivals;
+pub(crate) mod rivals;
 pub mod skip_list;
 pub mod stack;
 pub mod tree;
@@ -54,7 +54,7 @@ pub const FEW_UPDATES: &str = "5";
 pub const MAX_SIZE: u64 = 1 << 30;
 
 /// A plain sequential structure of numbers.
-pub trait Structure: Send + Sized + 'static {
+pub trait Structure: Send + Sync + Sized + 'static {
     /// The name on the command line and in results.
     const NAME: &'static str;
     /// The size if `--size` is not given.
@@ -69,6 +69,8 @@ pub trait Structure: Send + Sized + 'static {
     const HAS_KEYS: bool = true;
     /// Whether the structure removes keys itself when it is full. Then all updates insert.
     const EVICTS: bool = false;
+    /// Whether a read changes the structure, so that no two threads may read at once.
+    const READS_CHANGE: bool = false;
     /// Whether [`keys`](Self::keys) are in ascending order.
     const IS_SORTED: bool = false;
 
@@ -88,8 +90,14 @@ pub trait Structure: Send + Sized + 'static {
     /// them.
     fn methods() -> Vec<Entry<SharedStructure<Self>>>;
 
-    /// Reads a key, or the one that is next.
-    fn read(&mut self, key: u64) -> Option<u64>;
+    /// Reads a key, or the one that is next, without a change of the structure.
+    fn look(&self, key: u64) -> Option<u64>;
+
+    /// Reads a key, or the one that is next. Differs from [`look`](Self::look) only if
+    /// [`READS_CHANGE`](Self::READS_CHANGE).
+    fn read(&mut self, key: u64) -> Option<u64> {
+        self.look(key)
+    }
 
     /// Inserts a key, and enters into the ledger which keys came and went. Returns whether the key
     /// is new.
@@ -351,6 +359,9 @@ impl<S: Structure> Workload for SharedStructure<S> {
 /// The methods that take any workload, and the rivals of this structure.
 fn methods<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
     let mut methods = any();
+    if !S::READS_CHANGE {
+        rivals::share_reads(&mut methods);
+    }
     methods.extend(S::rivals());
     methods
 }
@@ -404,6 +415,35 @@ pub fn visit(visitor: &mut impl Visitor) {
     visitor.visit::<seq::SearchTree<u64, u64>>();
     visitor.visit::<seq::BinaryHeap<u64>>();
     visitor.visit::<seq::LruCache<u64, u64>>();
+}
+
+/// The workloads of this module that the method called `name` alone takes, if it does not take any
+/// workload.
+pub fn only_for(name: &str) -> Vec<&'static str> {
+    struct Workloads<'a>(&'a str, Vec<&'static str>);
+    impl Visitor for Workloads<'_> {
+        fn visit<S: Structure>(&mut self) {
+            if S::rivals().iter().any(|rival| rival.name() == self.0) {
+                self.1.push(S::NAME);
+                self.1.extend(S::NAME_IF_READ);
+            }
+        }
+    }
+    let mut workloads = Workloads(name, Vec::new());
+    visit(&mut workloads);
+    workloads.1
+}
+
+/// A sentence that says why the method called `name` does not fit other workloads than those of
+/// [`only_for`], if there are some.
+pub fn why_only(name: &str) -> Option<String> {
+    let workloads = only_for(name);
+    let names = workloads.join(", ");
+    let why = match name {
+        rivals::SHARDED => "it divides a structure by the key that each operation names",
+        _ => "it is a structure of its own",
+    };
+    (!workloads.is_empty()).then(|| format!("`{name}` does not fit: {why}; it is for {names}"))
 }
 
 /// The key of a rank: the same keys in another order, so that the ranks that Zipf's law prefers

@@ -23,7 +23,7 @@ impl Structure for VecDeque<u64> {
         methods()
     }
 
-    fn read(&mut self, _: u64) -> Option<u64> {
+    fn look(&self, _: u64) -> Option<u64> {
         self.front().copied()
     }
 

@@ -22,7 +22,7 @@ impl Structure for Vec<u64> {
         methods()
     }
 
-    fn read(&mut self, _: u64) -> Option<u64> {
+    fn look(&self, _: u64) -> Option<u64> {
         self.last().copied()
     }
 

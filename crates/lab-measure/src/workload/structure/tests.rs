@@ -135,7 +135,7 @@ fn a_tree_is_not_filled_in_order() {
         fn methods() -> Vec<Entry<SharedStructure<Self>>> {
             Vec::new()
         }
-        fn read(&mut self, _: u64) -> Option<u64> {
+        fn look(&self, _: u64) -> Option<u64> {
             None
         }
         fn insert(&mut self, key: u64, ledger: &mut Ledger) -> bool {
@@ -169,7 +169,13 @@ fn each_structure_is_right_behind_a_lock_on_a_trustee_and_beside_its_rivals() {
         let mut rig = Rig::new(&[None; 3], &[], "test", Arc::default()).unwrap();
         let mut session = Session::of(workload);
         let methods = SharedStructure::<S>::methods();
-        let shared = ["mutex", "trust-then", "async-lines"];
+        let shared = [
+            "mutex",
+            "rwlock",
+            "parking-lot-rwlock",
+            "trust-then",
+            "async-lines",
+        ];
         let shared = shared.map(|name| named(&methods, name).unwrap().unwrap());
         let rivals = S::rivals().into_iter().map(|rival| rival.method);
         for method in shared.into_iter().chain(rivals) {

@@ -8,6 +8,7 @@ use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::method::{Entry, Method, named};
 use corelay_lab_measure::workload::operation::Workload;
+use corelay_lab_measure::workload::structure;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::table;
 
@@ -49,7 +50,10 @@ pub(super) fn methods<W: Workload>(text: &str) -> Result<Methods<W>, String> {
     let name_of = |method: &Method<W>| method.name().to_owned();
     let read = |name: &str| {
         let found = named(&W::methods(), name);
-        found.unwrap_or_else(|| Err(format!("there is no method `{name}` for this workload")))
+        found.unwrap_or_else(|| {
+            let unknown = || format!("there is no method `{name}` for this workload");
+            Err(structure::why_only(name).unwrap_or_else(unknown))
+        })
     };
     list::named(text, &all(), name_of, read).map(Methods)
 }

@@ -189,6 +189,19 @@ fn has_room<S>(
 }
 
 #[test]
+fn a_chained_map_of_any_capacity_finds_its_keys_after_it_has_doubled() {
+    for capacity in 0..5 {
+        let mut map = ChainedMap::with_capacity(capacity);
+        for key in 0..100 {
+            assert_eq!(map.insert(key, key), None);
+            for known in 0..=key {
+                assert_eq!(map.get(&known), Some(&known), "capacity {capacity}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_chained_map_has_room_for_its_capacity() {
     let mut map = ChainedMap::with_capacity_and_hasher(100, RandomState::new());
     let buckets = map.buckets();

@@ -3,12 +3,13 @@
 //!
 //! | workload | methods |
 //! |---|---|
-//! | `list`, `lazy-list` | `lazy-list`, `harris-michael` |
+//! | `list`, `lazy-list` | `sharded-mutex`, `lazy-list`, `harris-michael` |
 //! | `queue` | `two-lock`, `michael-scott`, `block-queue`, `seg-queue` |
 //! | `stack` | `treiber`, `elimination` |
-//! | `hash` | `bucket-locks`, `dashmap`, `papaya`, `scc` |
-//! | `skip-list` | `optimistic`, `crossbeam-skiplist`, `scc-tree` |
-//! | `tree` | `external-tree`, `scc-tree` |
+//! | `hash` | `sharded-mutex`, `bucket-locks`, `dashmap`, `papaya`, `scc` |
+//! | `skip-list` | `sharded-mutex`, `optimistic`, `crossbeam-skiplist`, `scc-tree` |
+//! | `tree` | `sharded-mutex`, `external-tree`, `scc-tree` |
+//! | all but `lru`, whose reads change it | `rwlock`, `parking-lot-rwlock`, whose readers share the lock |
 //!
 //! They get the same keys and the same requests as the sequential structure does, and give the same
 //! answers, but for one: they have no way to look at the end of a queue or a stack, so that a read
@@ -25,9 +26,13 @@
 
 mod ends;
 mod keyed;
+mod locked;
 
 use super::{Access, Kind, Ledger, SharedStructure, Structure, judge};
-use crate::method::{self, Contender, Entry, Form, Marker, Method, Schedule, Style, noop};
+use crate::check::Action;
+use crate::method::{
+    self, Build, Contender, Entry, Form, Marker, Method, Schedule, Style, noop, rwlock,
+};
 use crate::workload::operation::Aligned;
 use crate::workload::point::Point;
 use crate::workload::random::Client;
@@ -38,11 +43,12 @@ use corelay_structures::lockfree::{BlockQueue, HarrisList, MsQueue, TreiberStack
 use crossbeam_queue::SegQueue;
 use crossbeam_skiplist::SkipMap;
 use dashmap::DashMap;
+pub(crate) use locked::{Locked, Sharded};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// A structure of numbers that threads share directly.
-trait Rival: Send + Sync + 'static {
+pub(crate) trait Rival: Send + Sync + 'static {
     /// An empty structure for about `size` keys.
     fn empty(size: usize) -> Self;
 
@@ -57,10 +63,32 @@ trait Rival: Send + Sync + 'static {
 
     /// All keys. Called while no other thread uses the structure.
     fn keys(&self) -> Vec<u64>;
+
+    /// The keys of each part of the structure, sorted if the structure is.
+    fn parts(&self) -> Vec<Vec<u64>> {
+        vec![self.keys()]
+    }
+}
+
+/// An empty structure for about `size` keys, as a closure that runs an action of a history on it.
+pub(crate) fn concurrent<R: Rival>(size: usize) -> impl Fn(Action) -> Option<u64> {
+    let structure = R::empty(size);
+    move |action| match action {
+        Action::Get(key) => structure.read(key),
+        Action::Insert(key, _) => structure.insert(key).then_some(key),
+        Action::Remove(key) => structure.remove(key),
+        Action::Push(value) => {
+            structure.insert(value);
+            None
+        }
+        Action::Pop => structure.remove(0),
+        Action::Peek => structure.read(0),
+    }
 }
 
 /// The looks of rivals in reports: with locks, without, improved, and of other crates.
 const LOCKS: Style = Style::of("c-brown", Marker::Circle, "6 3");
+const SHARDS: Style = Style::of("c-green", Marker::Box, "2 3");
 const LOCK_FREE: Style = Style::of("c-rose", Marker::Cross, "6 3");
 const IMPROVED: Style = Style::of("c-rose", Marker::Ring, "6 3");
 const CRATE: Style = Style::of("c-black", Marker::Diamond, "");
@@ -70,6 +98,7 @@ const THIRD_CRATE: Style = Style::of("c-black", Marker::Ring, "6 3");
 /// The rivals of the sorted list.
 pub(super) fn list<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
     vec![
+        sharded(),
         entry::<_, LazyList<u64>>(
             "lazy-list",
             "a sorted list with a lock in each node; look-ups take none (Heller et al.)",
@@ -124,6 +153,7 @@ pub(super) fn stack<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
 /// The rivals of the hash table.
 pub(super) fn hash<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
     vec![
+        sharded(),
         entry::<_, BucketMap<u64, u64>>(
             "bucket-locks",
             "a hash table with a lock for each bucket (David et al.)",
@@ -146,6 +176,7 @@ pub(super) fn hash<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
 /// The rivals of the skip list.
 pub(super) fn skip_list<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
     vec![
+        sharded(),
         entry::<_, OptimisticSkipList<u64, u64>>(
             "optimistic",
             "a skip list with a lock in each node; look-ups take none (Herlihy et al.)",
@@ -163,6 +194,7 @@ pub(super) fn skip_list<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
 /// The rivals of the search tree.
 pub(super) fn tree<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
     vec![
+        sharded(),
         entry::<_, ExternalTree<u64, u64>>(
             "external-tree",
             "a search tree with a lock for each link; look-ups take none (David et al.)",
@@ -170,6 +202,39 @@ pub(super) fn tree<S: Structure>() -> Vec<Entry<SharedStructure<S>>> {
         ),
         scc_tree(),
     ]
+}
+
+/// The name of the method that divides a structure by its keys.
+pub(crate) const SHARDED: &str = "sharded-mutex";
+
+fn sharded<S: Structure>() -> Entry<SharedStructure<S>> {
+    entry::<S, Sharded<S>>(
+        SHARDED,
+        "the structure in shards by key, four per CPU, each behind the standard library's mutex",
+        SHARDS,
+    )
+}
+
+/// Makes the reads of the reader-writer locks share the lock. In `any` each operation takes it
+/// alone.
+pub(super) fn share_reads<S: Structure>(methods: &mut [Entry<SharedStructure<S>>]) {
+    let builds: [(_, Build<SharedStructure<S>>); 2] = [
+        (rwlock::STD, |w, p, _| {
+            Ok(Box::new(Direct::<S, Locked<std::sync::RwLock<S>>>::new(
+                w, p,
+            )))
+        }),
+        (rwlock::PARKING_LOT, |w, p, _| {
+            Ok(Box::new(Direct::<S, Locked<parking_lot::RwLock<S>>>::new(
+                w, p,
+            )))
+        }),
+    ];
+    for entry in methods {
+        if let Some((_, build)) = builds.iter().find(|(name, _)| *name == entry.name()) {
+            entry.method = entry.method.built_by(*build);
+        }
+    }
 }
 
 fn scc_tree<S: Structure>() -> Entry<SharedStructure<S>> {
@@ -245,7 +310,7 @@ impl<S: Structure, R: Rival> Contender for Direct<S, R> {
 
     fn total(&self) -> Result<u64, String> {
         let all = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = self.variables.iter().map(|structure| structure.0.keys());
+        let parts = self.variables.iter().flat_map(|it| it.0.parts());
         judge::<S>(parts, *all)
     }
 }

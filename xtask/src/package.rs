@@ -6,6 +6,7 @@ use crate::steps::Verdict;
 use crate::workspace::{self, Workspace};
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Crates of tests alone.
@@ -23,13 +24,36 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     }
     println!("{note}");
     // What is packed is the working copy, as everything else here is checked in it.
-    let command = workspace.cargo("package --workspace --locked --allow-dirty");
+    let build = workspace.target.join("packed");
+    forget(
+        &build,
+        &format!("corelay-{}", workspace.package("version")?),
+    )?;
+    let mut command = workspace.cargo("package --workspace --locked --allow-dirty");
+    command.env("CARGO_TARGET_DIR", &build);
     println!("{}", process::shown(&command));
     let ended = process::pass_on(command, Some(LIMIT))?;
     if !ended.good() {
         note += &format!("; {}", ended.how());
     }
     Ok(Verdict::of(ended.good() && unwanted.is_empty(), note))
+}
+
+/// Removes what cargo keeps of an earlier run. It takes the packages of one version for the same,
+/// though it has packed them itself, and would build with their old sources.
+fn forget(build: &Path, face: &str) -> Result<()> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let sources = home.context("there is no home")?.join("registry/src");
+    let kept = fs::read_dir(sources).into_iter().flatten().flatten();
+    // Those of a registry that is a folder have no host before the dash.
+    let packed = kept
+        .map(|dir| dir.path())
+        .filter(|dir| workspace::file_name(dir).starts_with('-') && dir.join(face).is_dir());
+    for dir in packed.chain([build.to_owned()]).filter(|dir| dir.exists()) {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    Ok(())
 }
 
 /// The packages in the lock file of a program that depends on corelay.

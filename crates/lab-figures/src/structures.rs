@@ -142,7 +142,8 @@ const fn figure(
 fn panels<S: Structure>(size: &Size, workload: SharedStructure<S>, vars: u64) -> Vec<Panel> {
     let methods = SharedStructure::<S>::methods();
     let rivals = S::rivals();
-    let rivals = rivals.iter().map(|rival| rival.name());
+    let rivals = rivals.iter().filter(|rival| rival.compared.is_some());
+    let rivals = rivals.map(|rival| rival.name());
     let line = |name: &'static str| {
         let method = named(&methods, name).and_then(Result::ok);
         let method = method.expect("a figure names methods that there are");

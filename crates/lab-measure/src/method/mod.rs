@@ -70,8 +70,8 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
         Entry {
             method: rwlock::std(),
             form: Waits,
-            what: "the standard library's reader-writer lock: reads share it, all other operations \
-                   take it for writing, as do reads that change their object",
+            what: "the standard library's reader-writer lock: read-only operations share it, all others \
+                   write",
             compared: Some(Style::of("c-blue", Marker::Up, "2 3")),
             schedule: IfAsked(noop::waits()),
         },

@@ -56,7 +56,8 @@ fn why_nothing(results: &Results) -> Option<String> {
         let why = "the CPUs moved during every sample, or were one core; take more samples";
         return Some(why.to_owned());
     }
-    let missing = results.runs.iter().flat_map(|run| &run.not_installed);
+    let missing = results.runs.iter();
+    let missing = missing.flat_map(|run| run.not_installed.iter().chain(&run.notes));
     let why: BTreeSet<_> = missing.chain(&results.machine.unavailable).collect();
     let why: Vec<_> = why.into_iter().map(String::as_str).collect();
     Some(why.join("; "))

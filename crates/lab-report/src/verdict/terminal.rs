@@ -4,12 +4,14 @@ use super::{Answer, Finding, Need, Section, Standing, Verdict};
 use crate::table::grid::Grid;
 use crate::words::{self, wrap};
 use corelay_lab_measure::schema::Mode;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Columns of a line of the whole verdict. It fits every terminal and still reads as prose.
 const WIDTH: usize = 88;
 /// Columns of a line of the answer.
 const ANSWER_WIDTH: usize = 80;
+/// Lines of the answer. With those that name the page it fills a terminal of 25 lines at most.
+const ANSWER_LINES: usize = 23;
 /// Columns of a method's name in the answer's legend.
 const LEGEND_WIDTH: usize = 14;
 /// Columns of a level's name: `beyond caches (1,048,576)`.
@@ -51,17 +53,31 @@ impl Verdict {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
         for sentence in &self.sentences {
-            writeln!(f, "{}", wrap(sentence, "", ANSWER_WIDTH))?;
+            writeln!(text, "{}", wrap(sentence, "", ANSWER_WIDTH))?;
         }
         if let Some(table) = &self.table {
-            writeln!(f, "\n{}", table.title)?;
-            write_words(f, table)?;
-            writeln!(f, "{}", wrap(&self.reading, "", ANSWER_WIDTH))?;
+            writeln!(text, "\n{}", table.title)?;
+            write_words(&mut text, table)?;
+            writeln!(text, "{}", wrap(&self.reading, "", ANSWER_WIDTH))?;
         }
-        for (name, what) in &self.legend {
+        f.write_str(&text)?;
+        let legend = self.legend.iter().map(|(name, what)| {
             let first = format!("  {name:<LEGEND_WIDTH$} ");
-            writeln!(f, "{}", wrap(what, &first, ANSWER_WIDTH))?;
+            wrap(what, &first, ANSWER_WIDTH)
+        });
+        let legend: Vec<String> = legend.collect();
+        let mut room = ANSWER_LINES.saturating_sub(text.lines().count());
+        let lines = |entries: &[String]| entries.iter().map(|e| e.lines().count()).sum::<usize>();
+        for (at, entry) in legend.iter().enumerate() {
+            // The others, or the line that says where they are.
+            let others = lines(&legend[at + 1..]).min(1);
+            if lines(&legend[at..=at]) + others > room {
+                return writeln!(f, "  `corelay methods` explains the other names.");
+            }
+            room -= lines(&legend[at..=at]);
+            writeln!(f, "{entry}")?;
         }
         Ok(())
     }
@@ -104,7 +120,7 @@ impl fmt::Display for Section {
 }
 
 /// Writes a table of words in columns.
-fn write_words(f: &mut fmt::Formatter<'_>, table: &Grid) -> fmt::Result {
+fn write_words(f: &mut impl Write, table: &Grid) -> fmt::Result {
     let lines: Vec<&Vec<String>> = std::iter::once(&table.head).chain(&table.rows).collect();
     let letters = |text: &str| text.chars().count();
     let width = |column: usize| lines.iter().map(|line| letters(&line[column])).max();
@@ -138,4 +154,41 @@ fn list(f: &mut fmt::Formatter<'_>, title: &str, sentences: &[String]) -> fmt::R
         writeln!(f, "{}", wrap(sentence, "  - ", WIDTH))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_fits_a_terminal_and_explains_the_names_for_which_there_is_room() {
+        let told = |names: usize, what: &'static str| {
+            let table = Grid {
+                title: "What to use here".to_owned(),
+                head: vec!["variables".to_owned()],
+                rows: vec![vec!["1".to_owned()]; 6],
+            };
+            let answer = Answer {
+                sentences: vec!["x ".repeat(60), "y ".repeat(60), "z ".repeat(60)],
+                table: Some(table),
+                reading: "r ".repeat(100),
+                legend: vec![("name".to_owned(), what); names],
+            };
+            answer.to_string()
+        };
+        let long = "a lock that is described in so many words that they do not fit in one line";
+        for names in 0..12 {
+            for what in ["a lock", long] {
+                let text = told(names, what);
+                assert!(text.lines().count() <= ANSWER_LINES, "{text}");
+                assert_eq!(
+                    text.matches("  name").count() < names,
+                    text.contains("corelay methods"),
+                    "{text}"
+                );
+            }
+        }
+        assert!(told(5, "a lock").ends_with("a lock\n"));
+        assert!(told(12, "a lock").ends_with("other names.\n"));
+    }
 }

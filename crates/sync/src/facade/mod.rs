@@ -4,9 +4,9 @@
 //! hints from here, never from `std`:
 //!
 //! * ordinarily this is `std` and costs nothing;
-//! * with `--cfg corelay_loom` it is `loom`, which runs every interleaving and every
+//! * with `--cfg corelay_loom` and the feature `loom` it is `loom`, which runs every interleaving and every
 //!   permitted stale read of a small test;
-//! * with `--cfg corelay_shuttle` it is `shuttle`, which runs random schedules of
+//! * with `--cfg corelay_shuttle` and the feature `shuttle` it is `shuttle`, which runs random schedules of
 //!   larger ones (interleavings only: it does not see weak memory);
 //! * with `--cfg corelay_lines` it is a made-up machine of up to 512 hardware threads, which
 //!   counts the cache lines that move between them. `corelay-lines` sets it, for packages of its

@@ -71,6 +71,8 @@ fn directory_is_free_while_a_child_process_starts() {
     let opened = Disk::open(&dir.0, &Options::default()).unwrap();
     // SAFETY: the child calls nothing but `pause`.
     let child = unsafe { libc::fork() };
+    // A call for child -1 below would mean every process.
+    assert!(child >= 0, "cannot fork");
     if child == 0 {
         loop {
             // SAFETY: it may be called between `fork` and the program.

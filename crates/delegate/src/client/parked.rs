@@ -24,9 +24,12 @@ struct Place {
 }
 
 impl Place {
-    /// Gives the place up. If the task has been let in and has not used the room, the next one is.
-    fn leave(self, has_used_room: bool) {
-        let [own, next] = self.channel.waiters.leave(self.ticket, has_used_room);
+    /// Gives the place up, and lets in the tasks for which there is room then.
+    fn leave(self) {
+        // Under the waiters' lock: what the trustee had executed when it looked for tasks to let in
+        // does not count as queued any more.
+        let queued = || self.channel.queued();
+        let (own, next) = self.channel.waiters.leave(self.ticket, queued);
         next.into_iter().for_each(wake);
         crate::context::discard::discard(own);
     }
@@ -103,7 +106,7 @@ impl<T, K: Kind<T>> Parked<T, K> {
 
     fn close(&mut self, sent: K::Sent) -> Closed {
         if let Some(place) = self.place.take() {
-            place.leave(false);
+            place.leave();
         }
         drop(sent);
         Closed
@@ -113,7 +116,7 @@ impl<T, K: Kind<T>> Parked<T, K> {
 impl<T, K: Kind<T>> Drop for Parked<T, K> {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            place.leave(false);
+            place.leave();
         }
     }
 }
@@ -168,8 +171,7 @@ impl Client {
         // SAFETY: the caller keeps the same duties.
         let receipt = unsafe { self.send_behind::<T, K>(object, sent, ticket) }?;
         if let Some(place) = place.take() {
-            let is_here = Arc::ptr_eq(&place.channel, &self.owned);
-            place.leave(is_here);
+            place.leave();
         }
         Ok(receipt)
     }
@@ -202,7 +204,7 @@ impl Client {
             ticket,
         });
         if let Some(place) = elsewhere {
-            place.leave(false);
+            place.leave();
         }
         crate::context::discard::discard(old);
     }

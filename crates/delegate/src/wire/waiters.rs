@@ -8,7 +8,9 @@
 //! **Nobody is forgotten.** The client's thread enters a task, passes the heavy barrier, and looks
 //! at the tail again. The trustee advances the tail, passes the light barrier, and looks at the
 //! count. Either the trustee sees the task and wakes it, or the client's thread sees the tail, and
-//! tries again. A task that was woken and leaves without its place being used wakes the next one.
+//! tries again. Whoever takes a task out lets others in: the task may have been woken and leave
+//! without a request, and the trustee may have executed its request while it still stood here, so
+//! that the room it had made seemed to be that task's.
 
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicU32, Ordering};
@@ -80,22 +82,29 @@ impl Waiters {
         old.flatten()
     }
 
-    /// Takes a task out that waits here no more. Returns the waker of the next one, to be woken,
-    /// if the task had been woken and has not used its place.
-    pub(crate) fn leave(&self, ticket: Ticket, has_used_room: bool) -> [Option<Waker>; 2] {
-        self.change(|tasks| match tasks.remove(&ticket) {
-            Some(None) if !has_used_room => [None, tasks.values_mut().find_map(Option::take)],
-            left => [left.flatten(), None],
+    /// Takes a task out that waits here no more. Returns its waker, and those of the tasks for which
+    /// there is room beside the requests that `queued` counts, for the caller to wake.
+    pub(crate) fn leave(
+        &self,
+        ticket: Ticket,
+        queued: impl FnOnce() -> u32,
+    ) -> (Option<Waker>, Vec<Waker>) {
+        self.change(|tasks| {
+            let own = tasks.remove(&ticket).flatten();
+            (own, self.first(tasks, queued()))
         })
     }
 
     /// Takes the wakers of the tasks for which there is room beside `queued` requests.
     pub(crate) fn let_in(&self, queued: u32) -> Vec<Waker> {
+        self.change(|tasks| self.first(tasks, queued))
+    }
+
+    /// The wakers of the first tasks, as many as there is room for, without those that have been woken.
+    fn first(&self, tasks: &mut BTreeMap<Ticket, Option<Waker>>, queued: u32) -> Vec<Waker> {
         let room = self.window.saturating_sub(queued) as usize;
-        self.change(|tasks| {
-            let first = tasks.values_mut().take(room);
-            first.filter_map(Option::take).collect()
-        })
+        let first = tasks.values_mut().take(room);
+        first.filter_map(Option::take).collect()
     }
 
     /// Takes all tasks out, because the client ends. They go to other clients.

@@ -83,6 +83,26 @@ fn task_without_room_is_let_in() {
     });
 }
 
+/// The trustee may have executed the request of a task that was let in, and looked for the next task,
+/// before the client's thread has taken the first one out.
+#[test]
+fn tasks_take_turns_in_a_window_of_one() {
+    scene(|| {
+        let (trustees, value) = unexplored(|| {
+            let trustees = Trustees::dedicated(1).window(1).start().unwrap();
+            let value = trustees.entrust(0u64);
+            (trustees, value)
+        });
+        unexplored(|| value.post(|n| *n += 1));
+        let mut tasks = [(); 2].map(|()| Task::new(value.apply_async(|n| *n)));
+        let seen = tasks.each_mut().map(Task::poll);
+        for (task, seen) in tasks.into_iter().zip(seen) {
+            assert_eq!(seen.unwrap_or_else(|| task.finish()), 1);
+        }
+        unexplored(|| end(trustees, value));
+    });
+}
+
 /// More tasks than the window has room for, and those that are let in go without using it.
 #[test]
 fn dropped_tasks_let_the_next_one_in() {

@@ -192,6 +192,7 @@ where
             vars_of_fewer: vars.clone(),
             vars,
             choice: Choice::Uniform,
+            latency: true,
         }
     }
 }

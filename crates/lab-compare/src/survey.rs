@@ -21,6 +21,7 @@ use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_measure::workload::structure::hash::Map;
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_lab_report::output;
 use indicatif::ProgressBar;
@@ -37,6 +38,8 @@ pub struct Contest<W> {
     pub(crate) vars_of_fewer: Vec<u64>,
     /// The distribution of the chosen variables, or of a structure's keys.
     pub(crate) choice: Choice,
+    /// Whether latency under load is measured, too.
+    pub(crate) latency: bool,
 }
 
 impl<W> Contest<W> {
@@ -75,6 +78,23 @@ impl Contest<FetchAdd> {
             vars: vars.to_vec(),
             vars_of_fewer: vars_of_fewer.to_vec(),
             choice: Choice::Uniform,
+            latency: true,
+        }
+    }
+}
+
+/// Keys of the map that `corelay compare` measures beside fetch-add.
+const MAP_KEYS: u64 = 100_000;
+
+impl Contest<SharedStructure<Map>> {
+    /// Returns the contest that `corelay compare` holds beside fetch-add: a map of 100,000 keys by the
+    /// usual methods, without latency.
+    pub fn map(quick: bool) -> Self {
+        let mut workload = SharedStructure::usual(Map::NAME).expect("the map's own name");
+        workload.size = MAP_KEYS;
+        Self {
+            latency: false,
+            ..Self::of_structure(workload, quick).on(Some(vec![1]))
         }
     }
 }
@@ -95,6 +115,7 @@ impl<S: Structure> Contest<SharedStructure<S>> {
             vars: vars.to_vec(),
             vars_of_fewer: vars_of_fewer.to_vec(),
             choice: Choice::Uniform,
+            latency: true,
         }
     }
 }
@@ -110,6 +131,20 @@ pub(crate) struct Surveyed {
     pub(crate) results: Results,
     /// Whether Ctrl-C ended the survey early.
     pub(crate) interrupted: bool,
+}
+
+impl Surveyed {
+    /// Adds the outcome of another survey on the same machine.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.results.runs.extend(other.results.runs);
+        let unavailable = &mut self.results.machine.unavailable;
+        for sentence in other.results.machine.unavailable {
+            if !unavailable.contains(&sentence) {
+                unavailable.push(sentence);
+            }
+        }
+        self.interrupted |= other.interrupted;
+    }
 }
 
 /// A survey shorter than this takes the quick sweep, with fewer points.
@@ -198,7 +233,7 @@ impl<W: Workload> Contest<W> {
         // what they load, and the figures would be the scheduler's.
         let one_cpu = host.topology.cpus().len() == 1;
         let mut under_load = Vec::new();
-        if !one_cpu {
+        if self.latency && !one_cpu {
             let until = Instant::now() + budget.latency;
             let usual = |m: &&Entry<W>| m.is_usual_on_schedule() && fit.contains(m.name());
             let entries = self.entries.iter().filter(usual);

@@ -3,7 +3,7 @@
 
 use crate::plot::Style;
 pub(super) use corelay_lab_measure::method::Form;
-use corelay_lab_measure::method::{self as catalogue, Entry};
+use corelay_lab_measure::method::{self as catalogue, Entry, Kind};
 use corelay_lab_measure::workload::structure::{Structure, Visitor, visit};
 use std::sync::LazyLock;
 
@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 pub(crate) struct Method {
     pub(super) name: &'static str,
     pub(super) form: Form,
+    pub(super) kind: Kind,
     pub(super) what: &'static str,
     pub(super) style: Style,
 }
@@ -33,6 +34,7 @@ fn judged<W>(entry: &Entry<W>) -> Option<Method> {
     Some(Method {
         name: entry.name(),
         form: entry.form,
+        kind: entry.method.kind(),
         what: entry.what,
         style: entry.compared?,
     })
@@ -54,6 +56,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Method> {
 /// Returns what a method promises, if this report can judge it.
 pub(super) fn form(name: &str) -> Option<Form> {
     find(name).map(|m| m.form)
+}
+
+impl Method {
+    /// Whether a call answers at once and waits for no other thread to serve it, as a lock does.
+    pub(super) fn is_lock(&self) -> bool {
+        self.form == Form::Waits && self.kind == Kind::Direct
+    }
 }
 
 /// Returns a method's rank in lists: the order of [`METHODS`], then unknown methods by name.

@@ -62,6 +62,7 @@ pub(super) fn small_machine(method: &str) -> (f64, f64) {
         "trust" => (13.5, 13.3),
         "trust-then" => (225.0, 170.0),
         "trust-post" => (590.0, 420.0),
+        "trust-async" => (6.0, 6.0),
         _ => (25.0, 60.0),
     }
 }

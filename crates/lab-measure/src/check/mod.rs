@@ -40,7 +40,7 @@ pub use worker::Recorded;
 
 use crate::measure::crew::Crew;
 use crate::measure::slice;
-use crate::method::{Contender, Entry, Form, Method, Schedule, SetupLimit, any, flat, trust};
+use crate::method::{Contender, Entry, Form, Method, Schedule, SetupLimit, any, flat};
 use crate::workload::point::Point;
 use crate::workload::random::{Choice, Distribution, Random};
 pub(crate) use action::Action;
@@ -73,11 +73,6 @@ pub fn methods() -> Vec<Entry<Recorded>> {
         schedule: Schedule::Never("is checked only"),
     };
     methods.extend([
-        checked(
-            trust::futures(),
-            Form::Later,
-            "corelay's delegation with a future per answer (`apply_async`)",
-        ),
         checked(
             flat::waiting(),
             Form::Waits,

@@ -7,7 +7,7 @@ use super::action::Request;
 use super::kind::Kind;
 use super::structure::Plain;
 use super::*;
-use crate::method::{self, lock};
+use crate::method::{self, lock, trust};
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::random::Client;
 use crate::workload::structure::rivals::{Locked, Sharded, concurrent};

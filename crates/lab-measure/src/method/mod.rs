@@ -23,6 +23,7 @@ pub mod noop;
 pub mod pattern;
 pub(crate) mod rwlock;
 mod style;
+pub mod tasks;
 pub mod tokio;
 pub mod trust;
 mod unread;
@@ -180,6 +181,13 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             what: "corelay's delegation with a callback per answer (`apply_then`)",
             compared: Some(Style::ours(Marker::Up, "")),
             schedule: Usual(noop::calls_back()),
+        },
+        Entry {
+            method: tasks::method(),
+            form: Later,
+            what: "corelay's delegation from 64 Tokio tasks that await their answers (`apply_async`)",
+            compared: Some(Style::ours(Marker::Cross, "")),
+            schedule: Never("has no schedule, as its tasks wait for answers; use `trust-then`"),
         },
         Entry {
             method: trust::post(),

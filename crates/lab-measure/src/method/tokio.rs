@@ -21,6 +21,7 @@ use crate::workload::point::Point;
 use crate::workload::random::Client;
 use crate::workload::worker::Worker;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::future::Future;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
@@ -52,7 +53,7 @@ pub(super) const fn generator<W: Workload>() -> Method<W> {
 }
 
 /// Number of client tasks.
-const TASKS: usize = 64;
+pub(super) const TASKS: usize = 64;
 
 enum Request<W: Workload> {
     Do(W::Operation, usize, oneshot::Sender<AnswerOf<W>>),
@@ -77,19 +78,7 @@ struct Tokio<W: Workload> {
 
 impl<W: Workload> Tokio<W> {
     fn start(workload: W, point: &Point) -> Result<Self, String> {
-        let (placement, next) = (Arc::clone(&point.placement), AtomicUsize::new(0));
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(point.threads)
-            .thread_name("tokio-worker")
-            .on_thread_start(move || {
-                // Relaxed: the number only has to be unique.
-                let worker = next.fetch_add(1, Ordering::Relaxed);
-                // The crew's threads have the same CPUs and report a failure to pin.
-                let cpu = placement.get(worker).copied().flatten();
-                let _ = cpu.map(corelay_topology::pin_current_thread);
-            })
-            .build()
-            .map_err(|error| format!("the Tokio runtime could not be started: {error}"))?;
+        let runtime = runtime(point, 0..point.threads)?;
         let (requests, inbox) = mpsc::unbounded_channel();
         runtime.spawn(serve(workload, inbox, point.vars_len()));
         Ok(Self {
@@ -102,6 +91,26 @@ impl<W: Workload> Tokio<W> {
             unasked: AtomicU64::new(0),
         })
     }
+}
+
+/// A runtime whose workers stand for these threads of the point, each pinned to its CPU.
+pub(super) fn runtime(point: &Point, threads: Range<usize>) -> Result<Runtime, String> {
+    let (placement, next) = (
+        Arc::clone(&point.placement),
+        AtomicUsize::new(threads.start),
+    );
+    Builder::new_multi_thread()
+        .worker_threads(threads.len())
+        .thread_name("tokio-worker")
+        .on_thread_start(move || {
+            // Relaxed: the number only has to be unique.
+            let worker = next.fetch_add(1, Ordering::Relaxed);
+            // The crew's threads have the same CPUs and report a failure to pin.
+            let cpu = placement.get(worker).copied().flatten();
+            let _ = cpu.map(corelay_topology::pin_current_thread);
+        })
+        .build()
+        .map_err(|error| format!("the Tokio runtime could not be started: {error}"))
 }
 
 /// The actor's task; ends when all senders are dropped.
@@ -128,17 +137,21 @@ async fn serve<W: Workload>(
     }
 }
 
-/// A client task in the closed loop; returns the number of its operations.
-async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W>) -> u64 {
+/// A client task in the closed loop, which awaits each answer of `ask`; returns the number of its
+/// operations.
+pub(super) async fn call<W: Workload, F: Future<Output = AnswerOf<W>>>(
+    workload: W,
+    mut client: Client,
+    ask: impl Fn(usize, W::Operation) -> F,
+) -> u64 {
     if let Some(worker) = workload.worker(&client) {
-        return work::<W>(worker, requests).await;
+        return work(worker, ask).await;
     }
     let mut next = client.requests(workload);
     let (mut done, mut sum) = (0, 0u64);
     loop {
         let (var, operation) = next(client.choose());
-        let answer = ask(&requests, operation, var).await;
-        sum = sum.wrapping_add(answer.number());
+        sum = sum.wrapping_add(ask(var, operation).await.number());
         done += 1;
         if client.stopped() {
             break;
@@ -150,16 +163,16 @@ async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W
 
 /// A client task that is a worker; returns the number of its requests. The same loop as
 /// [`call_each`](crate::workload::worker::call_each), but it awaits each answer.
-async fn work<W: Workload>(
-    mut worker: Box<dyn Worker<W::Operation>>,
-    requests: Requests<W>,
+async fn work<O, A: Answer, F: Future<Output = A>>(
+    mut worker: Box<dyn Worker<O>>,
+    ask: impl Fn(usize, O) -> F,
 ) -> u64 {
     let mut asked = 0;
     loop {
         let request = worker.ask();
         let is_idle = request.is_none();
         if let Some(request) = request {
-            let answer = ask(&requests, request.operation, request.var).await;
+            let answer = ask(request.var, request.operation).await;
             asked += 1;
             worker.answered(answer.number());
         }
@@ -167,6 +180,21 @@ async fn work<W: Workload>(
             return asked;
         }
     }
+}
+
+/// Runs client tasks on a runtime until all have ended; returns the sum of their results.
+pub(super) fn run_all<F>(runtime: &Runtime, tasks: impl Iterator<Item = F>) -> u64
+where
+    F: Future<Output = u64> + Send + 'static,
+{
+    let tasks: Vec<JoinHandle<u64>> = tasks.map(|task| runtime.spawn(task)).collect();
+    runtime.block_on(async {
+        let mut done = 0;
+        for task in tasks {
+            done += task.await.expect("a client task does not panic");
+        }
+        done
+    })
 }
 
 /// The number of a generator's operations in flight, and the latencies of those answered.
@@ -234,7 +262,7 @@ async fn generate<W: Workload>(
                 };
                 let (clock, flight) = (generator.clock, InFlight::new(&flights));
                 tokio::spawn(async move {
-                    std::hint::black_box(ask(&requests, operation, var).await.number());
+                    std::hint::black_box(ask::<W>(&requests, operation, var).await.number());
                     flight.answered(clock.now() - due);
                 });
             }
@@ -252,19 +280,19 @@ async fn generate<W: Workload>(
     generator.tally.issued
 }
 
-/// Sends a request to the actor and waits for its answer.
-async fn ask<W: Workload>(
+/// Sends a request to the actor; the future is its answer.
+fn ask<W: Workload>(
     requests: &Requests<W>,
     operation: W::Operation,
     var: usize,
-) -> AnswerOf<W> {
+) -> impl Future<Output = AnswerOf<W>> + Send + 'static + use<W> {
     let (send, answer) = oneshot::channel();
     let sent = requests.send(Request::Do(operation, var, send));
     assert!(
         sent.is_ok(),
         "the actor serves until its contender is dropped"
     );
-    answer.await.expect("the actor answers every request")
+    async { answer.await.expect("the actor answers every request") }
 }
 
 impl<W: Workload> Tokio<W> {
@@ -273,26 +301,14 @@ impl<W: Workload> Tokio<W> {
         let (generators, tallies) = client.into_generators(self.generators);
         let task = |client| {
             let (requests, tallies) = (requests.clone(), tallies.clone());
-            let generate = generate(self.workload, client, requests, self.window, tallies);
-            self.runtime.spawn(generate)
+            generate(self.workload, client, requests, self.window, tallies)
         };
-        let done = self.finish(generators.into_iter().map(task).collect());
+        let done = run_all(&self.runtime, generators.into_iter().map(task));
         if !self.asks {
             // Relaxed: read after the clients have been joined.
             self.unasked.fetch_add(done, Ordering::Relaxed);
         }
         done
-    }
-
-    /// Waits for all tasks; returns the sum of their results.
-    fn finish(&self, tasks: Vec<JoinHandle<u64>>) -> u64 {
-        self.runtime.block_on(async {
-            let mut done = 0;
-            for task in tasks {
-                done += task.await.expect("a client task does not panic");
-            }
-            done
-        })
     }
 }
 
@@ -306,9 +322,12 @@ impl<W: Workload> Contender for Tokio<W> {
         if client.has_schedule() {
             return self.on_schedule(client);
         }
-        let call = |client| call(self.workload, client, self.requests.clone());
-        let tasks = client.split(TASKS).map(|c| self.runtime.spawn(call(c)));
-        self.finish(tasks.collect())
+        let task = |client| {
+            let requests = self.requests.clone();
+            let ask = move |var, operation| ask::<W>(&requests, operation, var);
+            call(self.workload, client, ask)
+        };
+        run_all(&self.runtime, client.split(TASKS).map(task))
     }
 
     fn total(&self) -> Result<u64, String> {

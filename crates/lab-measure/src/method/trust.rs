@@ -43,14 +43,6 @@ pub const fn post<W: Workload>() -> Method<W> {
         Ok(Box::new(Delegated::start(w, p, setup_limit, Call::Post)?))
     })
 }
-/// The method `trust-async`: `apply_async`. Its clients are workers, with as many futures in flight
-/// as they ask for. For checks only.
-pub(crate) const fn futures<W: Workload>() -> Method<W> {
-    method("trust-async", 0, |w, p, setup_limit| {
-        let call = Call::Futures { in_flight: 64 };
-        Ok(Box::new(Delegated::start(w, p, setup_limit, call)?))
-    })
-}
 /// `apply_then` with a single request in flight. For targets only.
 pub const SINGLE_REQUEST: Method = method("trust-lone", 1, |w, p, setup_limit| {
     Ok(Box::new(Delegated::start(
@@ -192,9 +184,6 @@ impl<W: Workload> Contender for Delegated<W> {
                 })
             }
             Call::Futures { in_flight } => {
-                if let Some(mut worker) = self.workload.worker(&client) {
-                    return await_each(&mut *worker, variables);
-                }
                 let mut futures: Box<[_]> = repeat_with(|| None).take(in_flight).collect();
                 let mut oldest = 0;
                 let asked = client.drive(|choice| {
@@ -361,27 +350,6 @@ fn post_each<T: Send + 'static, O: Operation<T>>(
     });
     settle();
     asked
-}
-
-/// Runs a worker, whose requests are futures, to its end.
-fn await_each<T: Send + 'static, O: Operation<T>>(
-    worker: &mut dyn Worker<O>,
-    variables: &[Trust<Aligned<T>>],
-) -> u64 {
-    let mut futures = Vec::new();
-    let mut context = Context::from_waker(Waker::noop());
-    issue_each(worker, |ask| match ask {
-        Some(Ask { var, operation, .. }) => {
-            futures.push(variables[var].apply_async(Aligned::request(operation)));
-        }
-        None => futures.retain_mut(|future: &mut ApplyFuture<O::Answer>| {
-            let Poll::Ready(answer) = Pin::new(future).poll(&mut context) else {
-                return true;
-            };
-            keep(answer.expect("no delegated closure panics").number());
-            false
-        }),
-    })
 }
 
 /// The sum of the workload's checks over all variables, for [`Contender::total`].

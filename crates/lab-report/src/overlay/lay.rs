@@ -125,10 +125,7 @@ pub fn lay(inputs: &[Input]) -> Result<Overlays, String> {
             .unwrap_or(0)
             .to_string()
     }));
-    notes.extend(different(inputs, "seconds of a sample", |input| {
-        let first = input.runs().next();
-        first.map_or(String::new(), |run| run.params.secs.to_string())
-    }));
+    notes.extend(sample_lengths(inputs));
     notes.sort();
     notes.dedup();
     let files = inputs
@@ -206,6 +203,21 @@ fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Opt
             "The files differ in {what}: {}.",
             each.collect::<Vec<_>>().join(", ")
         )
+    })
+}
+
+/// Makes a note if the files' samples differ in length by more than a tenth. `compare` chooses the
+/// length by the time that is left, so it is never quite the same.
+fn sample_lengths(inputs: &[Input]) -> Option<String> {
+    let secs = |input: &Input| input.runs().next().map_or(0.0, |run| run.params.secs);
+    let all = || inputs.iter().map(secs);
+    let longest = all().fold(0.0, f64::max);
+    let shortest = all().fold(f64::INFINITY, f64::min);
+    if longest <= 1.1 * shortest {
+        return None;
+    }
+    different(inputs, "seconds of a sample", |input| {
+        significant(secs(input))
     })
 }
 
@@ -399,5 +411,24 @@ mod tests {
         }
         let laid = lay(&files).unwrap();
         assert_eq!(laid.notes, ["The files differ in threads: A 2, B 64."]);
+    }
+
+    #[test]
+    fn lengths_of_samples_that_hardly_differ_are_no_note() {
+        for (secs, note) in [
+            (1.05, &[][..]),
+            (
+                2.0,
+                &["The files differ in seconds of a sample: A 1.00, B 2.00."],
+            ),
+        ] {
+            let files = [1.0, secs].map(|secs| {
+                let mut file = input("a", "fetch-add", Mode::Near, 10.0);
+                let runs = &mut file.parts[0].results.runs;
+                runs.iter_mut().for_each(|run| run.params.secs = secs);
+                file
+            });
+            assert_eq!(lay(&files).unwrap().notes, note);
+        }
     }
 }

@@ -130,6 +130,21 @@ fn the_verdict_on_equal_files_is_no_measurable_difference() {
 }
 
 #[test]
+fn few_differences_are_as_many_as_two_runs_of_one_program_have() {
+    let same: Vec<String> = (0..9).map(|n| format!("same-{n}")).collect();
+    for (alike, said) in [(4, false), (5, true)] {
+        let mut lines: Vec<(&str, &[[f64; 3]])> = vec![("mcs", &[[10.0; 3], [12.0, 10.0, 10.0]])];
+        lines.extend(
+            same[..alike]
+                .iter()
+                .map(|name| (name.as_str(), &[[10.0; 3]; 2][..])),
+        );
+        let headline = laid(vec![overlay("fetch-add", &lines)]).verdict().headline;
+        assert_eq!(headline.contains("differ at as many"), said, "{headline}");
+    }
+}
+
+#[test]
 fn the_file_of_less_latency_is_faster() {
     let mut latency = mixed();
     latency.key.better = Better::Lower;

@@ -106,6 +106,9 @@ fn answer(answer: &Answer) -> Markup {
                         }
                     }
                 }
+                @for (at, what) in &answer.elsewhere {
+                    p.elsewhere { b { (at) ":" } " " (prose(what)) "." }
+                }
                 p.fine { (prose(&answer.reading)) }
                 dl.names {
                     @for (name, what) in &answer.legend {

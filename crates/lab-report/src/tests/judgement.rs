@@ -38,8 +38,8 @@ fn a_loss_of_delegation_is_reported() {
     assert!(few.ratio.low < few.ratio.ratio && few.ratio.ratio < few.ratio.high);
     assert!((few.ratio.ratio / truth).ln().abs() < 0.5, "{few:?}");
     let told = answer(&verdict);
-    let hot = "On 1–2 variables use `ttas`, 1.6 × as fast as a `mutex`; if one instruction does it, \
-               `atomic` (3.5 ×). ";
+    let hot = "On 1–2 variables use `atomic` (3.5 ×) if one instruction does it, otherwise `ttas`, \
+               1.6 × as fast as a `mutex`. ";
     let later = "Delegation pays only where answers may come later: on 1–2 variables `trust-then` does \
                  2.4 × as much as the best lock or channel, `ttas`";
     assert!(told.starts_with(hot) && told.contains(later), "{told}");
@@ -261,14 +261,119 @@ fn without_delegation_the_others_are_still_advised_on() {
         }
         .make(),
     );
-    let told_so = "On 1–1,048,576 variables use `ttas`, 1.4 × as fast as a `mutex`; if one instruction does \
-                   it, `atomic` (2.8 ×).";
+    let told_so = "On 1–1,048,576 variables use `atomic` (2.8 ×) if one instruction does it, otherwise \
+                   `ttas`, 1.4 × as fast as a `mutex`.";
     assert_eq!(answer(&told), told_so);
     assert!(
         told.sections[0]
             .advice
             .iter()
             .all(|a| a.lines(Need::AnswerNow) == ["`ttas`"])
+    );
+}
+
+/// The words that say where, and the clause, without code marks.
+fn elsewhere(results: &Results) -> Vec<(String, String)> {
+    let verdict = verdict(results);
+    assert_eq!(verdict.answers.len(), 1);
+    let plain = |text: &str| text.replace('`', "").replace('\u{a0}', " ");
+    let all = verdict.answers[0].elsewhere.iter();
+    all.map(|(at, what)| (plain(at), plain(what))).collect()
+}
+
+#[test]
+fn async_code_gets_the_cheaper_of_a_lock_and_tasks() {
+    let methods = || vec!["mutex", "ttas", "channel", "trust", "trust-async"];
+    let of = |mops| {
+        let methods = methods();
+        elsewhere(
+            &Recipe {
+                methods,
+                mops,
+                ..Recipe::default()
+            }
+            .make(),
+        )
+    };
+    let [(at, lock)] = &of(small_machine)[..] else {
+        panic!("one place")
+    };
+    assert_eq!(at, "async code");
+    assert!(lock.starts_with("ttas, let go before any .await"), "{lock}");
+    let [(_, tasks)] = &of(|method| match method {
+        "trust-async" => (600.0, 600.0),
+        // Whoever waits for another thread is no lock, however fast.
+        "channel" | "trust" => (900.0, 900.0),
+        other => small_machine(other),
+    })[..] else {
+        panic!("one place")
+    };
+    assert!(
+        tasks.starts_with("trust-async: an operation takes"),
+        "{tasks}"
+    );
+    assert!(tasks.contains("by ttas"), "{tasks}");
+    let none = vec!["mutex", "ttas"];
+    assert!(
+        elsewhere(
+            &Recipe {
+                methods: none,
+                ..Recipe::default()
+            }
+            .make()
+        )
+        .is_empty()
+    );
+}
+
+#[test]
+fn a_map_beside_fetch_add_is_a_clause_of_its_answer() {
+    let beside = |mops| {
+        let mut both = Recipe::default().make();
+        let methods = vec!["mutex", "ttas", "scc", "trust-then", "trust"];
+        let vars = vec![1];
+        let mut map = Recipe {
+            methods,
+            vars,
+            mops,
+            ..Recipe::default()
+        }
+        .make();
+        for run in &mut map.runs {
+            run.workload = "hash".to_owned();
+            run.params.extra.size = Some(Size::Keys(100_000));
+            run.params.extra.updates = Some(30);
+        }
+        both.runs.extend(map.runs);
+        elsewhere(&both).remove(0)
+    };
+    let fast = |method: &str| match method {
+        "scc" => (300.0, 300.0),
+        other => small_machine(other),
+    };
+    let (at, clause) = beside(fast);
+    assert_eq!(at, "map of 100,000 keys, 30 % updates");
+    assert!(
+        clause.starts_with("scc, 9.") && clause.contains(", because threads"),
+        "{clause}"
+    );
+    let slow = |method: &str| match method {
+        "mutex" => (500.0, 500.0),
+        _ => (10.0, 10.0),
+    };
+    assert!(
+        beside(slow).1.starts_with("a plain mutex"),
+        "{}",
+        beside(slow).1
+    );
+    let later = |method: &str| match method {
+        "trust-then" => (500.0, 500.0),
+        other => small_machine(other),
+    };
+    assert!(
+        beside(later).1.contains("answer later, trust-then ("),
+        "{}",
+        beside(later).1
     );
 }
 

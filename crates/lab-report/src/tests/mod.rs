@@ -8,7 +8,7 @@ mod page;
 use super::synthetic::{Recipe, judged, small_loads, small_machine, summed_up, under_load};
 use super::verdict::{Comparison, Kind, Need, Standing};
 use super::{html, picture, verdict};
-use corelay_lab_measure::schema::{Mode, Results};
+use corelay_lab_measure::schema::{Mode, Results, Size};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -22,6 +22,9 @@ const MAX_ROWS: usize = 6;
 /// The share of the fastest method's throughput at which a plainer one is as good.
 const CLOSE: f64 = 0.9;
 
+/// The method that async code has of delegation.
+const TASKS: &str = "trust-async";
+
 /// What to use for one workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answer {
@@ -30,6 +33,11 @@ pub(crate) struct Answer {
     pub(crate) sentences: Vec<String>,
     /// The method to use by the number of variables and the program's need.
     pub(crate) table: Option<Grid>,
+    /// What to use elsewhere: from async code, and for workloads that were measured beside this one.
+    /// Each has a few words that say where, and a clause.
+    pub(crate) elsewhere: Vec<(String, String)>,
+    /// The same of this workload, for the answer of another one, if a clause can say it.
+    pub(crate) aside: Option<(String, String)>,
     /// A sentence on how to read the table.
     pub(crate) reading: String,
     /// The methods in the table, each with its description.
@@ -43,6 +51,31 @@ impl Answer {
             sentences: vec![sentence],
             ..Self::default()
         }
+    }
+
+    /// Joins answers that a clause can say to the first one.
+    pub(super) fn join(mut answers: Vec<Self>) -> Vec<Self> {
+        if answers.len() < 2 {
+            return answers;
+        }
+        let mut others = answers.split_off(1);
+        let asides = others.extract_if(.., |answer| answer.aside.is_some());
+        for other in asides.collect::<Vec<_>>() {
+            let first = &mut answers[0];
+            // Before what async code uses.
+            first.elsewhere.splice(0..0, other.aside);
+            let known: BTreeSet<String> = first.legend.iter().map(|(n, _)| n.clone()).collect();
+            let new = other
+                .legend
+                .into_iter()
+                .filter(|(name, _)| !known.contains(name));
+            first.legend.extend(new);
+            first
+                .legend
+                .sort_by(|(a, _), (b, _)| method::rank(a).cmp(&method::rank(b)));
+        }
+        answers.extend(others);
+        answers
     }
 }
 
@@ -83,6 +116,11 @@ pub(super) fn answer(e: &Evidence<'_>) -> Option<Answer> {
         delegation(e, mode),
         elsewhere(e, rest, now),
     ];
+    let from_tasks = from_tasks(e, mode, &hot.vars);
+    let aside = rest
+        .is_empty()
+        .then(|| aside(e, hot, &needs, now))
+        .flatten();
     let all = e.judge.modes();
     let of_mode = match mode {
         Mode::Unknown => String::new(),
@@ -98,7 +136,8 @@ pub(super) fn answer(e: &Evidence<'_>) -> Option<Answer> {
         rows: rows.iter().take(MAX_ROWS).map(Row::words).collect(),
     };
     let shown = rows.iter().take(MAX_ROWS).flat_map(|row| &row.picks);
-    let named: BTreeSet<&str> = shown.flatten().map(|pick| pick.method.as_str()).collect();
+    let named = shown.flatten().map(|pick| pick.method.as_str());
+    let named: BTreeSet<&str> = named.chain(from_tasks.iter().map(|_| TASKS)).collect();
     let mut named: Vec<&str> = named.into_iter().collect();
     named.sort_by_key(|name| method::rank(name));
     let legend = named.into_iter().filter_map(|name| {
@@ -108,6 +147,8 @@ pub(super) fn answer(e: &Evidence<'_>) -> Option<Answer> {
     Some(Answer {
         sentences: sentences.into_iter().flatten().collect(),
         table: Some(table),
+        elsewhere: from_tasks.into_iter().collect(),
+        aside,
         reading: reading(&needs, rows.len()),
         legend: legend.collect(),
     })
@@ -119,7 +160,7 @@ fn reading(needs: &[Need], rows: usize) -> String {
          another gains less than a tenth."
     );
     if needs.contains(&Need::AnswerLater) {
-        text += " An answer that comes later costs a callback, or a task in async code.";
+        text += " An answer that comes later costs a callback.";
     }
     if rows > MAX_ROWS {
         text += " Less contended points are left out.";
@@ -229,19 +270,85 @@ fn hottest(e: &Evidence<'_>, hot: &Row, needs: &[Need], now: usize) -> Option<St
     let instruction = needs.iter().position(|need| *need == Need::Instruction);
     let instruction = instruction.and_then(|at| hot.picks[at].as_ref());
     let instruction = instruction.filter(|other| other.method != pick.method);
-    let or = instruction.map_or(String::new(), |other| {
+    let on = points(e.subject, &hot.vars);
+    Some(match instruction {
+        None => format!("On {on} use {}.", pick.words()),
+        Some(one) => {
+            let times = one
+                .times
+                .map_or(String::new(), |times| format!(" ({})", words::times(times)));
+            let one = code(&one.method);
+            format!(
+                "On {on} use {one}{times} if one instruction does it, otherwise {}.",
+                pick.words()
+            )
+        }
+    })
+}
+
+/// What to use from async code where threads meet most: a lock, if its operation takes no longer than
+/// a task that awaits its answer.
+fn from_tasks(e: &Evidence<'_>, mode: Mode, hot: &[u64]) -> Option<(String, String)> {
+    let vars = *hot.first()?;
+    let ns = |name: &'static str| {
+        let mops = e.judge.median(vars, mode, name)?;
+        Some(1e3 * e.threads as f64 / mops)
+    };
+    let locks = method::METHODS.iter().filter(|m| m.is_lock());
+    let times = locks.filter_map(|lock| Some((ns(lock.name)?, lock.name)));
+    let (lock_ns, lock) = times.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let task_ns = ns(TASKS)?;
+    let [lock, task] = [lock, TASKS].map(code);
+    let [lock_time, task_time] = [lock_ns, task_ns].map(significant);
+    let clause = if lock_ns <= task_ns {
+        format!(
+            "{lock}, let go before any `.await`: an operation takes {lock_time} ns of a CPU; by {task}, \
+             whose tasks await each answer, {task_time} ns"
+        )
+    } else {
+        format!(
+            "{task}: an operation takes {task_time} ns of a CPU, because many tasks' requests share a \
+             round trip; by {lock} {lock_time} ns"
+        )
+    };
+    Some(("async code".to_owned(), clause))
+}
+
+/// What to use for this workload, in a clause for another one's answer; `None` if it is not a structure.
+fn aside(e: &Evidence<'_>, row: &Row, needs: &[Need], now: usize) -> Option<(String, String)> {
+    let (keys, updates) = e.subject.keys()?;
+    let pick = row.picks[now].as_ref()?;
+    let what = match e.subject.workload {
+        "hash" => "map",
+        other => other,
+    };
+    let keys = words::count(keys, "key", "keys");
+    let clause = match pick.times {
+        Some(times) => format!(
+            "{}, {} as fast as a `{YARDSTICK}` around it",
+            code(&pick.method),
+            words::times(times)
+        ),
+        None => pick.words(),
+    };
+    let parts = match pick.method.as_str() {
+        "sharded-mutex" | "bucket-locks" | "dashmap" | "scc" => {
+            ", because threads seldom meet in one of its parts"
+        }
+        _ => "",
+    };
+    let later = needs.iter().zip(&row.picks).filter_map(|(need, other)| {
+        let other = other.as_ref().filter(|other| other.method != pick.method)?;
         let times = other
             .times
             .map_or(String::new(), |times| format!(" ({})", words::times(times)));
-        format!(
-            "; if one instruction does it, {}{times}",
-            code(&other.method)
-        )
+        (*need > Need::AnswerNow)
+            .then(|| format!("; {}, {}{times}", need.short(), code(&other.method)))
     });
-    Some(format!(
-        "On {} use {}{or}.",
-        points(e.subject, &hot.vars),
-        pick.words()
+    let later: String = later.collect();
+    Some((
+        format!("{what} of {keys}, {updates}\u{a0}% updates"),
+        format!("{clause}{parts}{later}"),
     ))
 }
 

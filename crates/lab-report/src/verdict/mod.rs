@@ -121,7 +121,7 @@ pub fn verdict(results: &Results) -> Verdict {
         None => {
             let answers = sections.iter().map(|section| &section.answer);
             let said = answers.filter(|answer| !answer.sentences.is_empty());
-            said.cloned().collect()
+            Answer::join(said.cloned().collect())
         }
     };
     if let (Some(own), [answer]) = (data::own(results), answers.as_mut_slice())

@@ -60,6 +60,13 @@ impl fmt::Display for Answer {
         if let Some(table) = &self.table {
             writeln!(text, "\n{}", table.title)?;
             write_words(&mut text, table)?;
+            for (at, what) in &self.elsewhere {
+                writeln!(
+                    text,
+                    "{}",
+                    wrap(&format!("{at}: {what}."), "", ANSWER_WIDTH)
+                )?;
+            }
             writeln!(text, "{}", wrap(&self.reading, "", ANSWER_WIDTH))?;
         }
         f.write_str(&text)?;
@@ -162,24 +169,26 @@ mod tests {
 
     #[test]
     fn the_answer_fits_a_terminal_and_explains_the_names_for_which_there_is_room() {
-        let told = |names: usize, what: &'static str| {
+        let told = |rows: usize, names: usize, what: &'static str| {
             let table = Grid {
                 title: "What to use here".to_owned(),
                 head: vec!["variables".to_owned()],
-                rows: vec![vec!["1".to_owned()]; 6],
+                rows: vec![vec!["1".to_owned()]; rows],
             };
             let answer = Answer {
-                sentences: vec!["x ".repeat(60), "y ".repeat(60), "z ".repeat(60)],
+                sentences: vec!["x ".repeat(60), "y ".repeat(100), "z ".repeat(60)],
                 table: Some(table),
-                reading: "r ".repeat(100),
+                reading: "r ".repeat(70),
+                elsewhere: vec![("async code".to_owned(), "a ".repeat(70)); 2],
                 legend: vec![("name".to_owned(), what); names],
+                ..Answer::default()
             };
             answer.to_string()
         };
         let long = "a lock that is described in so many words that they do not fit in one line";
         for names in 0..12 {
             for what in ["a lock", long] {
-                let text = told(names, what);
+                let text = told(6, names, what);
                 assert!(text.lines().count() <= ANSWER_LINES, "{text}");
                 assert_eq!(
                     text.matches("  name").count() < names,
@@ -188,7 +197,7 @@ mod tests {
                 );
             }
         }
-        assert!(told(5, "a lock").ends_with("a lock\n"));
-        assert!(told(12, "a lock").ends_with("other names.\n"));
+        assert!(told(3, 3, "a lock").ends_with("a lock\n"));
+        assert!(told(3, 12, "a lock").ends_with("other names.\n"));
     }
 }

@@ -4,7 +4,10 @@ use super::{Ledger, SharedStructure, Structure, methods, rivals};
 use crate::method::Entry;
 use corelay_structures::seq::ChainedMap;
 
-impl Structure for ChainedMap<u64, u64> {
+/// The structure of the workload.
+pub type Map = ChainedMap<u64, u64>;
+
+impl Structure for Map {
     const NAME: &'static str = "hash";
     const BYTES_PER_KEY: u64 = 56;
 

@@ -7,9 +7,12 @@ use corelay_delegate::{AsyncError, ClientGuard, Trust, Trustees, TryApplyError, 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -26,6 +29,18 @@ struct Told {
     target: &'static str,
     level: Option<Level>,
     fields: BTreeMap<&'static str, String>,
+    /// The span that it is, or that it is in.
+    span: Option<u64>,
+    kind: What,
+}
+
+/// What a subscriber has been told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum What {
+    #[default]
+    Event,
+    SpanBegins,
+    SpanEnds,
 }
 
 impl Told {
@@ -66,8 +81,31 @@ impl Subscriber for Notes {
         metadata.target().starts_with("corelay::")
     }
 
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut told = Told {
+            target: span.metadata().target(),
+            level: Some(*span.metadata().level()),
+            span: Some(id),
+            kind: What::SpanBegins,
+            ..Told::default()
+        };
+        span.record(&mut told);
+        note(told);
+        span::Id::from_u64(id)
+    }
+
+    fn try_close(&self, id: span::Id) -> bool {
+        let span = Some(id.into_u64());
+        note(Told {
+            span,
+            // There are no spans of another target.
+            target: "corelay::wait_for_room",
+            kind: What::SpanEnds,
+            ..Told::default()
+        });
+        true
     }
 
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
@@ -81,22 +119,28 @@ impl Subscriber for Notes {
             ..Told::default()
         };
         event.record(&mut told);
-        lock(&TOLD).push(told.clone());
-        let misbehave = *lock(&MISBEHAVIOUR);
-        if let Some(misbehave) = misbehave
-            && !RUNS.replace(true)
-        {
-            let ended = catch_unwind(AssertUnwindSafe(|| misbehave(&told)));
-            RUNS.set(false);
-            if let Err(payload) = ended {
-                std::panic::resume_unwind(payload);
-            }
-        }
+        told.span = event.parent().map(span::Id::into_u64);
+        note(told);
     }
 
     fn enter(&self, _: &span::Id) {}
 
     fn exit(&self, _: &span::Id) {}
+}
+
+/// Notes what a subscriber has been told, and misbehaves.
+fn note(told: Told) {
+    lock(&TOLD).push(told.clone());
+    let misbehave = *lock(&MISBEHAVIOUR);
+    if let Some(misbehave) = misbehave
+        && !RUNS.replace(true)
+    {
+        let ended = catch_unwind(AssertUnwindSafe(|| misbehave(&told)));
+        RUNS.set(false);
+        if let Err(payload) = ended {
+            std::panic::resume_unwind(payload);
+        }
+    }
 }
 
 /// Has the subscriber do `misbehave` on each event while a test runs.
@@ -112,7 +156,24 @@ fn subscribe(misbehave: Option<fn(&Told)>) -> MutexGuard<'static, ()> {
 fn told(target: &str, trustee: &str) -> Vec<Told> {
     let mut told = lock(&TOLD).clone();
     told.retain(|t| t.target == target && t.get("trustee").starts_with(trustee));
+    told.retain(|t| t.kind == What::Event);
     told
+}
+
+/// For each span with that target whose trustee's name begins like this: the events in it, and whether
+/// it has ended.
+fn spans(target: &str, trustee: &str) -> Vec<(Vec<Told>, bool)> {
+    let told = lock(&TOLD).clone();
+    let is_begin = |t: &&Told| {
+        t.kind == What::SpanBegins && t.target == target && t.get("trustee").starts_with(trustee)
+    };
+    let begins = told.iter().filter(is_begin);
+    let of = |begin: &Told| {
+        let own = || told.iter().filter(|t| t.span == begin.span);
+        let events = own().filter(|t| t.kind == What::Event).cloned().collect();
+        (events, own().any(|t| t.kind == What::SpanEnds))
+    };
+    begins.map(of).collect()
 }
 
 fn fail(n: &mut u64) -> u64 {
@@ -244,6 +305,71 @@ fn a_wait_for_room_is_told_of_with_its_time() {
     assert!(u128::from(waited.iter().sum::<u64>()) <= all.as_nanos());
     assert!(waited.iter().max() > Some(&1_000_000), "{waited:?}");
     barrier().unwrap();
+    let spans = spans("corelay::wait_for_room", "full-0");
+    assert_eq!(spans.len(), waited.len());
+    for (events, ended) in spans {
+        assert!(ended && events.len() == 1, "{events:?}");
+    }
+}
+
+fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The span lasts from the poll that finds no room to the one that sends, or to the drop.
+#[test]
+fn a_tasks_wait_for_room_is_a_span() {
+    let _watch = watchdog();
+    let _turn = subscribe(None);
+    let builder = Trustees::dedicated(1).name("task").window(1);
+    let trustees = builder.start().unwrap();
+    let t = trustees.entrust(0u64);
+    let (open, gate) = mpsc::channel::<()>();
+    t.post(move |_| _ = gate.recv());
+    let mut sent = Box::pin(t.apply_async(|n| *n));
+    let mut dropped = Box::pin(t.post_async(|n| *n += 1));
+    assert!(poll(&mut sent).is_pending() && poll(&mut dropped).is_pending());
+    assert!(poll(&mut sent).is_pending());
+    let before = spans("corelay::wait_for_room", "task-0");
+    assert_eq!(before.len(), 2, "{before:?}");
+    assert!(
+        before
+            .iter()
+            .all(|(events, ended)| events.is_empty() && !ended)
+    );
+    drop(dropped);
+    open.send(()).unwrap();
+    while poll(&mut sent).is_pending() {
+        std::thread::yield_now();
+    }
+    let after = spans("corelay::wait_for_room", "task-0");
+    let [(sent, true), (dropped, true)] = &after[..] else {
+        panic!("{after:?}")
+    };
+    assert!(sent.len() == 1 && dropped.is_empty(), "{after:?}");
+    assert!(sent[0].get("waited_ns").parse::<u64>().unwrap() > 0);
+}
+
+/// The requests of a subscriber that wait for room themselves are not told of.
+#[test]
+fn a_subscriber_that_fills_the_window_ends() {
+    static LOG: OnceLock<Trust<u64>> = OnceLock::new();
+    let _watch = watchdog();
+    let trustees = Trustees::dedicated(1).name("flood").window(2);
+    let trustees = trustees.start().unwrap();
+    let log = LOG.get_or_init(|| trustees.entrust(0u64));
+    let _turn = subscribe(Some(|told| {
+        RUNS.set(false);
+        if told.get("trustee").starts_with("flood") {
+            (0..5).for_each(|_| LOG.get().unwrap().post(|n| *n += 1));
+        }
+    }));
+    (0..20).for_each(|_| log.post(|n| *n += 100));
+    barrier().unwrap();
+    let n = log.apply(|n| *n);
+    assert!(n / 100 >= 20 && n.is_multiple_of(5), "{n}");
 }
 
 /// A request and a join that would wait in a ring.

@@ -8,6 +8,7 @@ use super::connect::{NoClient, connect};
 use super::kind::Kind;
 use super::{Client, Patience, Refusal};
 use crate::context::discard::wake;
+use crate::context::events::WaitForRoom;
 use crate::object::Header;
 use crate::object::handle::Handle;
 use crate::object::shared::Shared;
@@ -43,6 +44,7 @@ pub(crate) struct Parked<T, K: Kind<T>> {
     _handle: Option<Handle<T>>,
     sent: Option<K::Sent>,
     place: Option<Place>,
+    waiting: WaitForRoom,
 }
 
 // SAFETY: the object is only named, in a label; what else crosses threads is the user's values and
@@ -68,6 +70,7 @@ impl<T, K: Kind<T>> Parked<T, K> {
             _handle: None,
             sent: Some(sent),
             place: None,
+            waiting: WaitForRoom::default(),
         }
     }
 
@@ -95,10 +98,14 @@ impl<T, K: Kind<T>> Parked<T, K> {
         // SAFETY: the handle keeps the object, or it is the registry, which no trustee outlives.
         // The closures borrow nothing, as the makers of parked requests promise.
         match unsafe { client.send_in_turn::<T, K>(self.object, sent, place, context.waker()) } {
-            Ok(receipt) => Poll::Ready(Ok(receipt)),
+            Ok(receipt) => {
+                self.waiting.end(&self.trustee);
+                Poll::Ready(Ok(receipt))
+            }
             Err((Refusal::Closed, sent)) => Poll::Ready(Err(self.close(sent))),
             Err((Refusal::Full, sent)) => {
                 self.sent = Some(sent);
+                self.waiting.begin(&self.trustee);
                 Poll::Pending
             }
         }

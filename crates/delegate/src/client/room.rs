@@ -12,7 +12,7 @@
 use crate::client::mark;
 use crate::client::{Client, Patience};
 use crate::context::coroutine::refuse_to_wait;
-use crate::context::events;
+use crate::context::events::WaitForRoom;
 use crate::context::member;
 use crate::request::callbacks::USUAL;
 use crate::request::ring_growth;
@@ -163,16 +163,22 @@ impl Client {
             if !has_room {
                 self.observe_failed_pop();
             }
-            let mut since = events::begin_wait_for_room();
-            while !has_room {
-                self.flush();
-                if matches!(patience, Patience::Try | Patience::Park { .. }) {
-                    return Room::None;
+            let mut waiting = WaitForRoom::default();
+            loop {
+                if has_room {
+                    if !waiting.end(&self.trustee) {
+                        break;
+                    }
+                    // The subscriber that was told may have taken the room.
+                } else {
+                    self.flush();
+                    if matches!(patience, Patience::Try | Patience::Park { .. }) {
+                        return Room::None;
+                    }
+                    refuse_to_wait("a wait for room");
+                    waiting.begin(&self.trustee);
+                    self.await_progress(&mark::ROOM);
                 }
-                refuse_to_wait("a wait for room");
-                self.await_progress(&mark::ROOM);
-                // Where callbacks run, too.
-                events::waited_for_room(&self.trustee, since.take());
                 self.reap();
                 self.move_callbacks(callbacks);
                 has_room = self.has_room(units, ahead);

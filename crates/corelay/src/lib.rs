@@ -103,6 +103,7 @@ pub use corelay_sync::{Issue, Session, Shared};
 ///     Err(why) => println!("{why}: {:?}", stamp(&Logical::new())),
 /// }
 /// ```
+#[doc(inline)]
 pub use corelay_clock as clock;
 /// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends that
 /// fibre, and others run meanwhile.
@@ -132,8 +133,10 @@ pub use corelay_clock as clock;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[cfg(unix)]
+#[doc(inline)]
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value in the way that [`Trust`] does.
+#[doc(inline)]
 pub use corelay_locks as locks;
 /// Structures to share: plain lists, maps and queues to be put behind a [`Trust`] or a lock, a hash map
 /// split over trustees, rivals with many locks and without any, and a pool of nodes.
@@ -158,11 +161,14 @@ pub use corelay_locks as locks;
 /// assert_eq!(list.apply(|list| { list.extend([3, 1, 2]); list.pop_first() }), Some(1));
 /// # Ok::<(), corelay::StartError>(())
 /// ```
+#[doc(inline)]
 pub use corelay_structures as structures;
 /// The CPUs, caches and memory nodes of this machine, orders of placement, and pinning.
+#[doc(inline)]
 pub use corelay_topology as topology;
 /// Read-log-update, transactional memory, and logs that are merged when read: ways for many threads
 /// to use one structure, ordered by a [`clock`].
+#[doc(inline)]
 pub use corelay_txn as txn;
 
 pub use corelay_sync::trace;

@@ -157,7 +157,9 @@ fn figures_are_those_of_the_report() {
     let own = trustee.clients[0].observed.unwrap();
     clients.polls += own.polls;
     clients.ready += own.ready;
+    clients.pops += own.pops;
     clients.failed_pops += own.failed_pops;
+    clients.failed_pushes += own.failed_pushes;
     clients.waits += own.waits;
     clients.latencies += own.latencies;
     clients.latency_total += own.latency_total;
@@ -173,7 +175,9 @@ fn figures_are_those_of_the_report() {
         ("samples_total", observed.samples),
         ("polls_total", clients.polls),
         ("polls_ready_total", clients.ready),
-        ("without_room_total", clients.failed_pops),
+        ("pops_total", clients.pops),
+        ("pops_failed_total", clients.failed_pops),
+        ("without_room_total", clients.failed_pushes),
         ("waits_total", clients.waits),
         ("latencies_total", clients.latencies),
         (
@@ -192,7 +196,12 @@ fn figures_are_those_of_the_report() {
             assert_eq!(of(name), Some(total as f64), "{name}");
         }
     }
-    assert!(clients.failed_pops > 0 && clients.latencies > 0 && counted.requests > 200);
+    assert!(
+        clients.failed_pushes > 0
+            && clients.pops > 0
+            && clients.latencies > 0
+            && counted.requests > 200
+    );
     assert_eq!(of("busy_ratio"), trustee.saturation());
     let longest = observed.gone.latency_longest.max(own.latency_longest);
     assert_eq!(
@@ -235,7 +244,7 @@ fn the_guide_lists_all_figures() {
     with_local_recorder(&kept, report::describe_metrics);
     let guide = include_str!("../../../docs/guide/watching.md");
     let figures = kept.0.lock().unwrap();
-    assert_eq!(figures.described.len(), 25);
+    assert_eq!(figures.described.len(), 27);
     for (name, (unit, meaning)) in &figures.described {
         let unit = match unit {
             Some(Unit::Count) => "count",

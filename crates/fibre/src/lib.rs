@@ -35,7 +35,7 @@
 //!
 //! # Guarantees
 //! * **Soundness.** The fibres of a processor share the thread-locals of its thread. Whoever
-//!   [starts a cluster](Cluster::start) or takes a [`host`] promises, by one `unsafe`, that nothing
+//!   [starts a cluster](Cluster::start) or takes a [`host()`] promises, by one `unsafe`, that nothing
 //!   waits inside a thread-local's initialiser or destructor, or inside a call scoped by one.
 //!   Everything beyond that is safe. Any processor may take a fibre of [`Cluster::spawn`] until it
 //!   first runs; then it stays on that thread, with its `Rc`s, guards and references to

@@ -3,7 +3,7 @@
 
 use super::declare::{Drawn, Figure, Panel, Printed, Source};
 use super::one_variable::over_threads;
-use super::size::{Size, VARS};
+use super::size::Size;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
@@ -47,7 +47,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         quantities: &[Throughput],
         lines: over_threads(size, vars),
     };
-    vec![panel(PANELS[0], 1), panel(PANELS[1], VARS)]
+    vec![panel(PANELS[0], 1), panel(PANELS[1], 1024)]
 }
 
 /// A function that chooses a point of a line in a panel: the line's peak, or its last point.

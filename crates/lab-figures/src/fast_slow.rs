@@ -5,7 +5,7 @@
 //! the limit, and more work costs nothing; beyond it the server is.
 
 use super::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source};
-use super::size::{Size, VARS};
+use super::size::Size;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_measure::method::literature::lines::rooted;
@@ -66,7 +66,7 @@ const ROOTS: [(u32, Slower); 8] = [
 /// Makes the points of `way` over the work per operation.
 pub(super) fn by_roots(size: &Size, way: Method, servers: usize) -> Vec<Cell> {
     let cell =
-        |(roots, slower): (u32, Slower)| slowed(size.cell(roots, slower(way), servers, VARS));
+        |(roots, slower): (u32, Slower)| slowed(size.cell_per_server(roots, slower(way), servers));
     ROOTS.map(cell).into()
 }
 
@@ -86,15 +86,15 @@ fn panels(size: &Size) -> Vec<Panel> {
     let way = lines::queue(16, 32);
     let by_servers = |label, slower: Option<Slower>| {
         let cell = |n: usize| match slower {
-            None => size.cell(n as f64, way, n, VARS),
-            Some(slower) => slowed(size.cell(n as f64, slower(way), n, VARS)),
+            None => size.cell_per_server(n as f64, way, n),
+            Some(slower) => slowed(size.cell_per_server(n as f64, slower(way), n)),
         };
         FigureLine::new(label, size.servers().into_iter().map(cell))
     };
     let servers = size.usual_servers();
     // The addition's level, drawn through two points, for comparison.
     let ends = [1, ROOTS[ROOTS.len() - 1].0];
-    let add = ends.map(|x| size.cell(x, way, servers, VARS));
+    let add = ends.map(|x| size.cell_per_server(x, way, servers));
     vec![
         Panel {
             key: "servers",

@@ -1,12 +1,13 @@
 //! Fetch-and-add over variables (D16, D17): the thesis's main figure.
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
-use super::size::{Size, named};
+use super::size::{Size, named, usual_servers};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::{Axis, Curve};
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::model::residency;
 use corelay_lab_report::plot::{grouped, short_count, significant};
 use corelay_lab_report::words::{code, count, times};
 
@@ -78,15 +79,43 @@ pub(super) const FIGURE: Figure = Figure {
             drawn: Drawn::Nowhere,
         },
         Printed {
+            what: "dedicated slows down from: the servers' L2s are full",
+            there: "2^18 variables, as the model predicts",
+            here: |m| {
+                Some(format!(
+                    "model: {}",
+                    count(knees(m)?[0], "variable", "variables")
+                ))
+            },
+            drawn: Drawn::At {
+                panel: "vars",
+                x: (1u64 << 18) as f64,
+                label: "thesis: L2s full",
+            },
+        },
+        Printed {
+            what: "dedicated slows down further from: the L3s are full, too",
+            there: "2^20 variables, as the model predicts",
+            here: |m| {
+                Some(format!(
+                    "model: {}",
+                    count(knees(m)?[1], "variable", "variables")
+                ))
+            },
+            drawn: Drawn::At {
+                panel: "vars",
+                x: (1u64 << 20) as f64,
+                label: "thesis: L3s full",
+            },
+        },
+        Printed {
             what: "all slow down from",
             there: "about 2^20 variables, the size of the last caches",
             here: |m| {
-                let caches = &m.machine().caches;
-                let bytes = caches.iter().max_by_key(|c| c.level)?.bytes;
-                let capacity = corelay_lab_report::model::residency::capacity(bytes);
+                let bytes = residency::last_caches(&m.machine().caches);
                 Some(format!(
-                    "the last cache holds {} variables",
-                    grouped(capacity)
+                    "model: L2s and L3s together hold {} variables",
+                    grouped(residency::capacity(bytes))
                 ))
             },
             drawn: Drawn::Nowhere,
@@ -96,6 +125,21 @@ pub(super) const FIGURE: Figure = Figure {
     words,
     ..Figure::PLAIN
 };
+
+/// The bytes that delegation itself keeps in the caches of a core that a server shares with a client, as
+/// the thesis reckons them ("Fetch and Add").
+const FOOTPRINT: u64 = 93 << 10;
+
+/// The first powers of two of variables that the servers' L2s do not hold, and those with all L3s.
+fn knees(m: &Measured<'_>) -> Option<[u64; 2]> {
+    let machine = m.machine();
+    let level = |level: u32| machine.caches.iter().find(|cache| cache.level == level);
+    let (l1, l2) = (level(1)?, level(2)?);
+    let servers = usual_servers(machine.cpus.max(2)).min(l2.instances) as u64;
+    let l2s = servers * residency::left(l2.bytes, l1.bytes, FOOTPRINT);
+    let l3s = level(3).map_or(0, |l3| l3.bytes * l3.instances as u64);
+    Some([l2s, l2s + l3s].map(residency::knee))
+}
 
 fn panels(size: &Size) -> Vec<Panel> {
     let line = |(label, way): (&str, Method)| {

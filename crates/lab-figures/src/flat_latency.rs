@@ -6,7 +6,7 @@
 //! policy. The thesis's dedicated request lines are shown for comparison, as in the thesis.
 
 use super::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source, Work};
-use super::size::{Size, VARS, usual_servers};
+use super::size::{Size, usual_servers};
 use corelay::Policy;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::flat::{self, BOUND};
@@ -82,7 +82,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     threads.retain(|&n| n >= 2);
     let cells = |way: Method, servers: &dyn Fn(usize) -> usize| -> Vec<Cell> {
         let cell = |&n: &usize| {
-            let mut cell = size.cell_of(n, n as f64, way, servers(n), VARS);
+            let mut cell = size.cell_per_server_of(n, n as f64, way, servers(n));
             // The same number of requests in flight as with the lines beside it, because latency
             // follows from it.
             if let Work::Sharing(item) = &mut cell.work {

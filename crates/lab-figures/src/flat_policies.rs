@@ -1,7 +1,7 @@
 //! Flat delegation by policy (D12): when should a thread that is client and server serve?
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
-use super::size::{Size, VARS, named};
+use super::size::{Size, named};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
@@ -55,7 +55,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let line = |name| {
         let way = named(name);
         let of = |&n: &usize| n <= size.cpus;
-        let cell = |&n: &usize| size.cell_of(n, n as f64, way, 0, VARS);
+        let cell = |&n: &usize| size.cell_per_server_of(n, n as f64, way, 0);
         FigureLine::new(name, threads.iter().filter(|n| of(n)).map(cell))
     };
     vec![Panel {

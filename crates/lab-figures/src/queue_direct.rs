@@ -7,7 +7,7 @@
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::fast_slow::{by_roots, work_axis};
-use super::size::{Size, VARS};
+use super::size::Size;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
@@ -57,7 +57,10 @@ fn panels(size: &Size) -> Vec<Panel> {
     let ways = || [(DIRECT, lines::direct(16)), (QUEUE, lines::queue(16, 32))];
     let by_servers = |(label, way): (&str, Method)| {
         let servers = size.servers().into_iter();
-        FigureLine::new(label, servers.map(|n| size.cell(n as f64, way, n, VARS)))
+        FigureLine::new(
+            label,
+            servers.map(|n| size.cell_per_server(n as f64, way, n)),
+        )
     };
     let servers = size.usual_servers();
     let by_work = |(label, way)| FigureLine::new(label, by_roots(size, way, servers));

@@ -5,7 +5,7 @@
 //! and each number of servers has a line, so that one server makes a picture, too.
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
-use super::size::{Size, VARS, usual_servers};
+use super::size::{Size, usual_servers};
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
@@ -62,7 +62,8 @@ fn panels(size: &Size) -> Vec<Panel> {
     servers.sort_unstable();
     servers.dedup();
     let line = |n: usize| {
-        let cell = |&length: &usize| size.cell(length as f64, lines::queue(LINES, length), n, VARS);
+        let cell =
+            |&length: &usize| size.cell_per_server(length as f64, lines::queue(LINES, length), n);
         FigureLine::new(label(n), LENGTHS.iter().map(cell))
     };
     vec![Panel {

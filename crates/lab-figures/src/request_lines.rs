@@ -2,7 +2,7 @@
 //! take more of the server's cache and of its passes.
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
-use super::size::{Size, VARS};
+use super::size::Size;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
@@ -55,7 +55,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let most = if size.short { 6 } else { 8 };
     let line = |label, way: &dyn Fn(usize) -> Method| {
         let counts = (0..=most).map(|shift| 1usize << shift);
-        let cell = |n: usize| size.cell(n as f64, way(n), size.usual_servers(), VARS);
+        let cell = |n: usize| size.cell_per_server(n as f64, way(n), size.usual_servers());
         FigureLine::new(label, counts.map(cell))
     };
     vec![Panel {

@@ -4,12 +4,12 @@
 
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::queue_length::LENGTHS;
-use super::size::{Size, VARS};
+use super::size::Size;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::{KNEE, Measured};
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::{
-    self, FailedPops, Latency, Ready, Saturation, Throughput,
+    self, FailedPops, FailedPushes, Latency, Ready, Saturation, Throughput,
 };
 use corelay_lab_report::plot::{percent, significant};
 use corelay_lab_report::words::times;
@@ -51,7 +51,14 @@ const COMMON: Figure = Figure {
 
 const PANEL: &str = "length";
 
-const QUANTITIES: &[Quantity] = &[Throughput, Saturation, Latency, Ready, FailedPops];
+const QUANTITIES: &[Quantity] = &[
+    Throughput,
+    Saturation,
+    Latency,
+    Ready,
+    FailedPops,
+    FailedPushes,
+];
 
 const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 2] {
     [
@@ -83,7 +90,7 @@ const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 2] {
 fn panels(size: &Size, lines: usize) -> Vec<Panel> {
     let servers = size.usual_servers();
     let cell =
-        |&length: &usize| size.cell(length as f64, lines::queue(lines, length), servers, VARS);
+        |&length: &usize| size.cell_per_server(length as f64, lines::queue(lines, length), servers);
     vec![Panel {
         key: PANEL,
         title: "Counters over the length of the queue",

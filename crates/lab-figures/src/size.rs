@@ -12,7 +12,7 @@ use corelay_lab_bench::ordered::contest::Entrant;
 use corelay_lab_bench::ordered::{self, spec::Spec as Ordered};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
-use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::{Kind, Method};
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
@@ -20,10 +20,6 @@ use corelay_literature::Shape;
 use corelay_topology::Order;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Variables of figures whose source gives no number: more than servers, and few enough for a
-/// core's cache.
-pub(super) const VARS: u64 = 1024;
 
 /// The order of placement (D19).
 pub const ORDER: Order = Order::Sockets;
@@ -180,6 +176,33 @@ impl Size {
         Cell::of_structure(threads as f64, OfStructure { workload, item })
     }
 
+    /// Makes a contender at the most threads that shares the variables of the thesis's second chapter.
+    pub(super) fn cell_per_server(
+        &self,
+        x: impl Into<f64>,
+        method: Method,
+        servers: usize,
+    ) -> Cell {
+        self.cell_per_server_of(self.threads, x, method, servers)
+    }
+
+    /// Makes a contender at so many threads that shares the variables of the thesis's second chapter:
+    /// one of 64 bytes for each server, that is for each thread of a flat team ("More Concurrency with
+    /// Request Lines").
+    pub(super) fn cell_per_server_of(
+        &self,
+        threads: usize,
+        x: impl Into<f64>,
+        method: Method,
+        servers: usize,
+    ) -> Cell {
+        let vars = match method.kind() {
+            Kind::Flat => threads,
+            _ => servers.max(1),
+        };
+        self.cell_of(threads, x, method, servers, vars as u64)
+    }
+
     fn point(&self, threads: usize, servers: usize, vars: u64) -> Point {
         Point {
             threads,
@@ -283,6 +306,18 @@ mod tests {
             let size = Size::test(n);
             size.usual_servers() < size.threads
         }));
+    }
+
+    #[test]
+    fn the_second_chapter_has_a_variable_for_each_server() {
+        let size = Size::test(8);
+        let vars = |name, servers| {
+            let cell = size.cell_per_server_of(6, 0.0, named(name), servers);
+            cell.work.sharing().map(|item| item.point.vars)
+        };
+        assert_eq!(vars("trust-then", 2), Some(2));
+        assert_eq!(vars("flat-adaptive", 0), Some(6));
+        assert_eq!(vars("flat-adaptive", 2), Some(6));
     }
 
     #[test]

@@ -232,6 +232,7 @@ fn a_client_counts_its_looks() {
         ready: 2,
         pops: 4,
         failed_pops: 1,
+        failed_pushes: 0,
         flushes: 3,
         depths: 3 + 1 + 1,
         timed,

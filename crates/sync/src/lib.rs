@@ -18,6 +18,9 @@
 //! `--cfg corelay_loom` and `--cfg corelay_shuttle` run that very source under the
 //! model checkers.
 
+// Other crates' documentation, if it is built alone, links to this one's on docs.rs.
+#![doc(html_root_url = "https://docs.rs/corelay-sync/0.1.0")]
+
 mod backoff;
 pub mod barrier;
 pub mod counter;

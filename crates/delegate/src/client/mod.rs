@@ -310,6 +310,7 @@ impl Client {
         let at = self.position();
         let cursor = at.cursor();
         let is_new = self.mail.get().cursor() != cursor;
+        self.observe_pop(is_new);
         if is_new && !self.calling.get() && !self.is_single_request_unanswered() {
             let mail = self.mail.get().with_cursor(cursor);
             self.mail.set(mail);

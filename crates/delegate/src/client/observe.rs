@@ -52,9 +52,20 @@ impl Client {
     }
 
     /// Counts a request that has found no room, although the answers have been taken.
-    pub(super) fn observe_failed_pop(&self) {
+    pub(super) fn observe_failed_push(&self) {
         if let Some(observer) = &self.observer {
-            observer.count_failed_pop();
+            observer.count_failed_push();
+        }
+    }
+
+    /// Counts a look for requests to publish, if the window has room. `has_found` says whether there
+    /// was one.
+    #[inline(always)]
+    pub(super) fn observe_pop(&self, has_found: bool) {
+        if let Some(observer) = &self.observer
+            && self.in_flight() < self.window
+        {
+            observer.count_pop(has_found);
         }
     }
 

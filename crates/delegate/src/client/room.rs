@@ -146,7 +146,7 @@ impl Client {
                 self.move_callbacks(callbacks);
             }
             if !self.has_room(units, ahead) {
-                self.observe_failed_pop();
+                self.observe_failed_push();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold | Patience::Park { .. } => Room::NotInCallback,
@@ -161,7 +161,7 @@ impl Client {
             self.move_callbacks(callbacks);
             let mut has_room = self.has_room(units, ahead);
             if !has_room {
-                self.observe_failed_pop();
+                self.observe_failed_push();
             }
             let mut waiting = WaitForRoom::default();
             loop {

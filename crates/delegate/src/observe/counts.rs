@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Counts {
     pub(crate) polls: AtomicU64,
     pub(crate) ready: AtomicU64,
+    pub(crate) pops: AtomicU64,
     pub(crate) failed_pops: AtomicU64,
+    pub(crate) failed_pushes: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) latencies: AtomicU64,
     /// The sum of the timed latencies, in nanoseconds.
@@ -48,9 +50,15 @@ pub struct ClientObserved {
     pub polls: u64,
     /// The number of polls that found the oldest answer ready.
     pub ready: u64,
-    /// The number of requests that found no room: the window or the rings were full, even after the
-    /// answers had been taken. (The failed queue pops of D8 in `docs/sources.md`.)
+    /// The number of times that the client, after it had left its fast path, looked for requests to
+    /// publish while its window had room.
+    pub pops: u64,
+    /// The number of those looks that found no request: room for which there is no work. (The failed
+    /// queue pops of D8 in `docs/sources.md`, counted for the window as a whole and not for each line.)
     pub failed_pops: u64,
+    /// The number of requests that found no room: the window or the rings were full, even after the
+    /// answers had been taken.
+    pub failed_pushes: u64,
     /// Waits of more than a few microseconds: for an answer, or for room.
     pub waits: u64,
     /// The number of requests of [`apply_then`](crate::Trust::apply_then) that were timed.
@@ -82,10 +90,14 @@ impl ClientObserved {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // A poll is counted before it is found ready.
         let ready = load(&counts.ready);
+        let failed_pops = load(&counts.failed_pops);
         Self {
             polls: load(&counts.polls),
             ready,
-            failed_pops: load(&counts.failed_pops),
+            // A pop is counted before it is found to fail.
+            failed_pops,
+            pops: load(&counts.pops),
+            failed_pushes: load(&counts.failed_pushes),
             waits: load(&counts.waits),
             latencies: load(&counts.latencies),
             latency_total: Duration::from_nanos(load(&counts.latency_total)),
@@ -107,7 +119,9 @@ impl ClientObserved {
     pub(crate) fn merge(&mut self, other: Self) {
         self.polls += other.polls;
         self.ready += other.ready;
+        self.pops += other.pops;
         self.failed_pops += other.failed_pops;
+        self.failed_pushes += other.failed_pushes;
         self.waits += other.waits;
         self.latencies += other.latencies;
         self.latency_total += other.latency_total;
@@ -158,9 +172,15 @@ impl Observer {
         add(&self.counts.ready, u64::from(is_ready));
     }
 
+    /// Counts a look for requests to publish. `has_found` says whether there was one.
+    pub(crate) fn count_pop(&self, has_found: bool) {
+        add(&self.counts.pops, 1);
+        add(&self.counts.failed_pops, u64::from(!has_found));
+    }
+
     /// Counts a request that has found no room.
-    pub(crate) fn count_failed_pop(&self) {
-        add(&self.counts.failed_pops, 1);
+    pub(crate) fn count_failed_push(&self) {
+        add(&self.counts.failed_pushes, 1);
     }
 
     /// Counts a wait of more than a few microseconds.

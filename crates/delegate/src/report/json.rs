@@ -24,8 +24,8 @@ impl Report {
     ///            observed: null | { samples,
     ///              slowest: [{ name, samples, mean_ns, total_ns, longest_ns }], gone: Observed } }
     /// Client   { name, queued, node, places: Places, observed: Observed }
-    /// Observed null | { polls, ready, ready_rate, failed_pops, waits, latencies,
-    ///                   latency_mean_ns, latency_total_ns, latency_longest_ns }
+    /// Observed null | { polls, ready, ready_rate, pops, failed_pops, failed_pushes, waits,
+    ///                   latencies, latency_mean_ns, latency_total_ns, latency_longest_ns }
     /// Places   null | { asked, by_node: [[node, count]] }
     /// ```
     pub fn to_json(&self) -> String {
@@ -277,7 +277,9 @@ impl Part for ClientObserved {
             ("polls", self.polls.node()),
             ("ready", self.ready.node()),
             ("ready_rate", share(self.ready_rate())),
+            ("pops", self.pops.node()),
             ("failed_pops", self.failed_pops.node()),
+            ("failed_pushes", self.failed_pushes.node()),
             ("waits", self.waits.node()),
             ("latencies", self.latencies.node()),
             (

@@ -80,10 +80,22 @@ const TOTALS: &[Figure<TrusteeReport, u64>] = &[
         |of| Some(clients(of)?.ready),
     ),
     (
+        "corelay_pops_total",
+        Unit::Count,
+        "Looks of clients for requests to publish, while their window had room",
+        |of| Some(clients(of)?.pops),
+    ),
+    (
+        "corelay_pops_failed_total",
+        Unit::Count,
+        "Looks of clients that found no request to publish",
+        |of| Some(clients(of)?.failed_pops),
+    ),
+    (
         "corelay_without_room_total",
         Unit::Count,
         "Requests that found the window or the rings full",
-        |of| Some(clients(of)?.failed_pops),
+        |of| Some(clients(of)?.failed_pushes),
     ),
     (
         "corelay_waits_total",

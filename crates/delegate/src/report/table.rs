@@ -213,10 +213,11 @@ impl fmt::Display for ClientObserved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} polls ({} ready), {} failed pops, {} waits, latency {} (longest {}, of {} timed)",
+            "{} polls ({} ready), {} failed pops, {} failed pushes, {} waits, latency {} (longest {}, of {} timed)",
             self.polls,
             percent(self.ready_rate()),
             self.failed_pops,
+            self.failed_pushes,
             self.waits,
             time(self.latency_mean()),
             time((self.latencies > 0).then_some(self.latency_longest)),
@@ -312,7 +313,9 @@ pub(super) mod tests {
                     observed: Some(ClientObserved {
                         polls: 8,
                         ready: 2,
+                        pops: 6,
                         failed_pops: 3,
+                        failed_pushes: 5,
                         waits: 4,
                         latencies: 2,
                         latency_total: Duration::from_micros(3),
@@ -357,8 +360,8 @@ pub(super) mod tests {
     "stock" (u64), waits for "log" (u8), bool
     u32
   clients: 2, each with a window of 256; 5 have gone
-    "front"              7 queued, 8 polls (25.0 % ready), 3 failed pops, 4 waits, latency 1.5µs (longest 2.0µs, of 2 timed), node 0; rings: 3 on node 0
-    without a name       0 queued, 0 polls (– ready), 0 failed pops, 0 waits, latency – (longest –, of 0 timed)
+    "front"              7 queued, 8 polls (25.0 % ready), 3 failed pops, 5 failed pushes, 4 waits, latency 1.5µs (longest 2.0µs, of 2 timed), node 0; rings: 3 on node 0
+    without a name       0 queued, 0 polls (– ready), 0 failed pops, 0 failed pushes, 0 waits, latency – (longest –, of 0 timed)
   slowest closures, by samples: 2 of 300 requests were timed
         450ns, longest     1.5µs,       2 samples: main::{{closure}}
 memory: 2 nodes

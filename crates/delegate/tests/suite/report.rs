@@ -191,7 +191,7 @@ fn the_queue_of_a_blocked_trustee_is_reported() {
 }
 
 #[test]
-fn polls_and_failed_pops_are_counted() {
+fn polls_pops_and_failed_pushes_are_counted() {
     let _watch = watchdog();
     let trustees = start(observed().window(4));
     let _client = ClientGuard::named("client");
@@ -202,23 +202,26 @@ fn polls_and_failed_pops_are_counted() {
             .expect("observed")
     };
     let before = counted();
-    assert_eq!((before.polls, before.failed_pops), (0, 0));
+    assert_eq!((before.polls, before.failed_pushes), (0, 0));
     assert_eq!(before.ready_rate(), None);
 
     let held = hold_up(&t);
     (0..3).for_each(|_| t.apply_then(|n| *n += 1, |()| ()));
     let asked = counted();
-    assert_eq!(asked.failed_pops, 0, "the window takes four");
+    assert_eq!(asked.failed_pushes, 0, "the window takes four");
     for _ in 0..5 {
         assert!(t.try_apply_then(|n| *n += 1, |()| ()).is_err());
     }
     assert!(t.try_post(|n| *n += 1).is_err());
-    assert_eq!(counted().failed_pops, 6);
+    let full = counted();
+    assert_eq!(full.failed_pushes, 6);
     let polled = counted().polls;
     (0..7).for_each(|_| poll());
     let stuck = counted();
     assert_eq!(stuck.polls, polled + 7);
     assert_eq!((stuck.ready, stuck.ready_rate()), (0, Some(0.0)));
+    // A full window takes nothing from the queue.
+    assert_eq!(stuck.pops, full.pops);
     assert_eq!(
         stuck.latencies, 0,
         "the first request is timed until it is answered"
@@ -228,7 +231,7 @@ fn polls_and_failed_pops_are_counted() {
     barrier().unwrap();
     let done = counted();
     assert!(done.ready > 0 && done.ready <= done.polls, "{done:?}");
-    assert_eq!((done.failed_pops, done.latencies), (6, 1));
+    assert_eq!((done.failed_pushes, done.latencies), (6, 1));
     // The last poll has found the answer that was there by then.
     t.apply_then(|n| *n, |n| assert_eq!(n, 3));
     until(|| client(&only(&trustees), "client").queued == 0);
@@ -236,8 +239,14 @@ fn polls_and_failed_pops_are_counted() {
     let last = counted();
     assert_eq!((last.polls, last.ready), (done.polls + 1, done.ready + 1));
 
+    // Room for which there is no work.
+    (0..7).for_each(|_| poll());
+    let idle = counted();
+    assert_eq!(idle.failed_pops - last.failed_pops, idle.pops - last.pops);
+    assert!(idle.failed_pops >= last.failed_pops + 7, "{idle:?}");
+
     let text = trustees.report().to_string();
-    assert!(text.contains("6 failed pops"), "{text}");
+    assert!(text.contains(" failed pops, 6 failed pushes"), "{text}");
 }
 
 /// The same for a single request, which travels in the mail line.

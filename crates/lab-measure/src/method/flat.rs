@@ -284,7 +284,9 @@ fn asked(member: &TrusteeReport) -> Option<ClientCounts> {
     for counted in there.chain([gone]) {
         sum.polls += counted.polls;
         sum.ready += counted.ready;
+        sum.pops += counted.pops;
         sum.failed_pops += counted.failed_pops;
+        sum.failed_pushes += counted.failed_pushes;
         sum.timed += counted.latencies;
         sum.latency_ns += u64::try_from(counted.latency_total.as_nanos()).unwrap_or(u64::MAX);
     }

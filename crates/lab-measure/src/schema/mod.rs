@@ -8,7 +8,7 @@
 //! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
 //! Trustee { requests, batches, passes, passes_with_work, sleeps, rings, panics,
 //!           asked?: ClientCounts }
-//! ClientCounts { polls, ready, pops, failed_pops, flushes, depths, timed, latency_ns }
+//! ClientCounts { polls, ready, pops, failed_pops, failed_pushes, flushes, depths, timed, latency_ns }
 //! ```
 //!
 //! Throughput is in Mops (10^6 operations per second of wall time), latency in nanoseconds, CPU
@@ -353,7 +353,7 @@ pub struct Trustee {
 }
 
 /// The counts that the clients of one server or trustee keep. Clients of request lines count all
-/// of them; clients of an observed trustee only polls, answers, failed pops and latencies.
+/// of them; clients of an observed trustee only polls, answers, pops, failed pushes and latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientCounts {
@@ -361,11 +361,13 @@ pub struct ClientCounts {
     pub polls: u64,
     /// Polls that found the answer: the response-ready rate is `ready / polls`.
     pub ready: u64,
-    /// Times that a line was free for a request from the pending queue.
+    /// Times that a line was free for a request from the pending queue. For an observed trustee, looks
+    /// for requests to publish while the window had room.
     pub pops: u64,
-    /// Failed pops: times that a request line was free and the pending queue empty. For an
-    /// observed trustee, requests that found no room.
+    /// Failed pops: pops that found no request.
     pub failed_pops: u64,
+    /// Requests that found the queue, or the window, full.
+    pub failed_pushes: u64,
     /// Passes over all lines.
     pub flushes: u64,
     /// Requests in the queue at the start of each pass, added up: `depths / flushes` on average.

@@ -32,6 +32,8 @@ pub enum Quantity {
     Ready,
     /// Share of free lines that found nothing in their queue, 0 to 1.
     FailedPops,
+    /// Requests that found the pending queue full, by all requests (D8).
+    FailedPushes,
     /// Requests that a server found in a pass with work.
     Batch,
     /// Loads from the node's own memory, per operation.
@@ -85,6 +87,14 @@ impl Quantity {
             Self::Latency => ratio(asked(run)?, |a| a.latency_ns, |a| a.timed),
             Self::Ready => ratio(asked(run)?, |a| a.ready, |a| a.polls),
             Self::FailedPops => ratio(asked(run)?, |a| a.failed_pops, |a| a.pops),
+            Self::FailedPushes => {
+                let of = |t: &Trustee| t.asked.map_or(0, |a| a.failed_pushes);
+                asked(run)?;
+                let all = all(run)?;
+                let failed = all.iter().map(of).sum::<u64>() as f64;
+                let requests = all.iter().map(|t| t.requests).sum::<u64>();
+                (requests > 0).then(|| failed / requests as f64)
+            }
             Self::Saturation => ratio(all(run)?, |t| t.passes_with_work, |t| t.passes),
             Self::Batch => ratio(all(run)?, |t| t.requests, |t| t.passes_with_work),
             Self::LocalLoads => run.loads.map(|loads| loads.local),
@@ -108,6 +118,7 @@ impl Quantity {
             Self::Saturation => "saturation: passes with work / passes",
             Self::Ready => "response-ready rate: answers / looks",
             Self::FailedPops => "failed pops: no request for a free line",
+            Self::FailedPushes => "failed pushes: requests that found the queue full",
             Self::Batch => "requests in a pass with work",
             Self::LocalLoads => "local DRAM loads per operation",
             Self::RemoteLoads => "remote DRAM loads per operation",
@@ -128,6 +139,7 @@ impl Quantity {
             Self::Saturation => "saturation",
             Self::Ready => "ready",
             Self::FailedPops => "failed pops",
+            Self::FailedPushes => "failed pushes",
             Self::Batch => "per pass",
             Self::LocalLoads => "local/op",
             Self::RemoteLoads => "remote/op",

@@ -5,6 +5,8 @@
 //! probability "that a variable will be DRAM resident", which would be largest with the fewest
 //! variables. That share is `1 − P`.
 
+use corelay_lab_measure::schema::CacheLevel;
+
 /// Bytes of one shared variable of the fetch-and-add benchmark: a cache line of its own (D16).
 pub const VAR_BYTES: u64 = 64;
 
@@ -47,6 +49,44 @@ pub fn from_memory(cache_bytes: u64, vars: u64) -> f64 {
     1.0 - resident(cache_bytes, vars)
 }
 
+/// Returns the bytes of an L2 that are left for variables if a server's core has `footprint` bytes of
+/// delegation's own in its caches: these take the L1 first (the thesis: 93 KB take a whole L1 and
+/// 62 KB of the L2).
+///
+/// ```
+/// assert_eq!(corelay_lab_report::model::residency::left(1024, 32, 93), 963);
+/// ```
+pub fn left(l2_bytes: u64, l1_bytes: u64, footprint: u64) -> u64 {
+    l2_bytes.saturating_sub(footprint.saturating_sub(l1_bytes))
+}
+
+/// Returns the bytes of a machine's L2s and L3s together, or of its only caches. An L3 holds other
+/// lines than the L2s unless it is inclusive, which the system does not say.
+pub fn last_caches(caches: &[CacheLevel]) -> u64 {
+    let of = |least: u32| {
+        let levels = caches.iter().filter(|cache| cache.level >= least);
+        let bytes = levels.map(|c| c.bytes.saturating_mul(c.instances.max(1) as u64));
+        bytes.fold(0, u64::saturating_add)
+    };
+    match of(2) {
+        0 => of(0),
+        bytes => bytes,
+    }
+}
+
+/// Returns the first power of two of variables that caches of `cache_bytes` do not hold: the point of
+/// a sweep at which throughput begins to fall.
+///
+/// ```
+/// use corelay_lab_report::model::residency::knee;
+///
+/// assert_eq!(knee(16 * (960 << 10)), 1 << 18);
+/// assert_eq!(knee(64), 2);
+/// ```
+pub fn knee(cache_bytes: u64) -> u64 {
+    (capacity(cache_bytes) + 1).next_power_of_two()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +104,35 @@ mod tests {
         let both = 16 * ((960 + 2464) << 10);
         assert_eq!(from_memory(both, 1 << 19), 0.0);
         assert!(from_memory(both, 1 << 20) > 0.1);
+    }
+
+    /// The same with the sizes in bytes: 16 servers, 1 MiB of L2 and 32 KiB of L1 each, 38.5 MiB of
+    /// L3, and a footprint of 93 KB in either meaning.
+    #[test]
+    fn predicts_the_knees_of_the_source() {
+        for footprint in [93_000, 93 << 10] {
+            let l2 = 16 * left(1 << 20, 32 << 10, footprint);
+            assert_eq!(knee(l2), 1 << 18);
+            assert_eq!(knee(l2 + 40_370_176), 1 << 20);
+        }
+        // A larger L2 holds more.
+        assert_eq!(knee(16 * left(4 << 20, 32 << 10, 0) + 40_370_176), 1 << 21);
+        assert_eq!(left(1 << 20, 48 << 10, 20 << 10), 1 << 20);
+        assert_eq!(left(1 << 10, 0, 1 << 20), 0);
+    }
+
+    #[test]
+    fn all_caches_but_the_first_count_together() {
+        let level = |level, bytes, instances| CacheLevel {
+            level,
+            bytes,
+            sharers: 1,
+            instances,
+        };
+        let all = [level(1, 10, 2), level(2, 100, 2), level(3, 1000, 1)];
+        assert_eq!(last_caches(&all), 1200);
+        assert_eq!(last_caches(&all[..1]), 20);
+        assert_eq!(last_caches(&[]), 0);
     }
 
     #[test]

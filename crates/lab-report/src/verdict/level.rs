@@ -40,9 +40,8 @@ pub struct Level {
 impl Level {
     /// Sorts the points of a uniform fetch-add sweep into levels, in order of variables.
     pub(super) fn of_model(vars: &[u64], threads: usize, caches: &[CacheLevel]) -> Vec<Self> {
-        let last = caches.iter().max_by_key(|c| c.level);
         let held =
-            last.map(|c| residency::capacity(c.bytes.saturating_mul(c.instances.max(1) as u64)));
+            (!caches.is_empty()).then(|| residency::capacity(residency::last_caches(caches)));
         let kind = |&v: &u64| {
             if held.is_some_and(|held| v > held) {
                 return Kind::Beyond;

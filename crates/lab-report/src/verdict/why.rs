@@ -94,11 +94,11 @@ fn resident(e: &Evidence<'_>) -> Option<String> {
             )
         })
         .collect();
-    let last = caches.last()?;
-    let memory = 1.0 - residency::resident(last.bytes, most);
+    let all = residency::last_caches(&e.machine.caches);
+    let memory = residency::from_memory(all, most);
     let rest = if memory > 0.0 {
         format!(
-            ", so about {} of the accesses go to memory",
+            ", all together leave about {} of the accesses to memory",
             percent(memory)
         )
     } else {

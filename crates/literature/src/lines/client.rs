@@ -28,6 +28,8 @@ pub struct Asked {
     pub pops: u64,
     /// Pops that got no request, for the queue was empty.
     pub failed_pops: u64,
+    /// Requests that found the queue full.
+    pub failed_pushes: u64,
     /// Passes over the lines of the server that could fill free lines from the queue. 0 without a
     /// queue.
     pub flushes: u64,
@@ -45,6 +47,7 @@ impl AddAssign for Asked {
         self.ready += other.ready;
         self.pops += other.pops;
         self.failed_pops += other.failed_pops;
+        self.failed_pushes += other.failed_pushes;
         self.flushes += other.flushes;
         self.depths += other.depths;
         self.timed += other.timed;
@@ -248,6 +251,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
         }
         while let Err(back) = states[server].pending.push(item) {
             item = back;
+            states[server].asked.failed_pushes += u64::from(wait.is_none());
             if flush(lines, states) {
                 wait = None;
             } else {

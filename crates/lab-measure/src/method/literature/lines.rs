@@ -257,6 +257,7 @@ impl From<Asked> for crate::schema::ClientCounts {
             ready: asked.ready,
             pops: asked.pops,
             failed_pops: asked.failed_pops,
+            failed_pushes: asked.failed_pushes,
             flushes: asked.flushes,
             depths: asked.depths,
             timed: asked.timed,

@@ -1,8 +1,10 @@
 //! Loads from memory, counted by the processor (D25).
 //!
-//! Linux counts loads that go to memory as accesses to the node; an access that misses the node
-//! went to another node's memory. If the processor, the hypervisor or the system offers no such
-//! counter, opening one fails with a sentence, and nothing else is measured instead.
+//! Linux has two events for loads that go to memory, `node-loads` and `node-load-misses`. What they
+//! count depends on the processor: on some the first counts the loads from every node and the second
+//! those from other nodes, on others the first counts those from the own node alone ([`NodeEvents`]).
+//! If the processor, the hypervisor or the system offers no such counter, or its meaning is not known,
+//! opening one fails with a sentence, and nothing else is measured instead.
 
 use std::ops::{AddAssign, Sub};
 
@@ -35,6 +37,73 @@ impl AddAssign for LoadCounts {
 
 pub use of_this_system::Counters;
 
+/// The meaning of the events `node-loads` and `node-load-misses` on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NodeEvents {
+    /// The first counts the loads from all nodes, the second those from other nodes.
+    AllAndRemote,
+    /// The first counts the loads from the own node, the second those from other nodes.
+    LocalAndRemote,
+}
+
+impl NodeEvents {
+    /// The meaning on a processor, by the tables of the Linux kernel (`arch/x86/events`:
+    /// `nehalem_`, `snb_`, `hsw_` and `skl_hw_cache_extra_regs`, `amd_hw_cache_event_ids`); `None`
+    /// where it has not been looked up.
+    fn of(vendor: &str, family: u32, model: u32) -> Option<Self> {
+        match (vendor, family, model) {
+            // Nehalem and Westmere; Sandy Bridge and Ivy Bridge.
+            ("GenuineIntel", 6, 0x1a | 0x1e | 0x2e | 0x25 | 0x2c | 0x2f)
+            | ("GenuineIntel", 6, 0x2a | 0x2d | 0x3a | 0x3e)
+            // Before Zen, which has no such events.
+            | ("AuthenticAMD", 0x0f..=0x16, _) => Some(Self::AllAndRemote),
+            // Haswell and Broadwell; Skylake, Kaby Lake and Comet Lake; Ice Lake, Tiger Lake and Rocket
+            // Lake.
+            ("GenuineIntel", 6, 0x3c | 0x3f | 0x45 | 0x46 | 0x3d | 0x47 | 0x4f | 0x56)
+            | ("GenuineIntel", 6, 0x4e | 0x5e | 0x55 | 0x8e | 0x9e | 0xa5 | 0xa6)
+            | ("GenuineIntel", 6, 0x7d | 0x7e | 0x6a | 0x6c | 0x8c | 0x8d | 0xa7) => {
+                Some(Self::LocalAndRemote)
+            }
+            _ => None,
+        }
+    }
+
+    /// The meaning on the processor that the text of `/proc/cpuinfo` describes.
+    ///
+    /// # Errors
+    /// A clause that names the processor if the meaning is not known.
+    fn on(cpuinfo: &str) -> Result<Self, String> {
+        let field = |name: &str| {
+            let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+            let found = lines.find(|(key, _)| key.trim() == name);
+            found.map_or("", |(_, value)| value.trim())
+        };
+        let number = |name| field(name).parse().unwrap_or(0);
+        let (vendor, family, model) = (field("vendor_id"), number("cpu family"), number("model"));
+        Self::of(vendor, family, model).ok_or_else(|| {
+            let vendor = if vendor.is_empty() {
+                "unknown vendor"
+            } else {
+                vendor
+            };
+            format!(
+                "loads from memory cannot be counted: what the kernel's node-loads count on this \
+                 processor ({vendor}, family {family}, model {model}) is not known here"
+            )
+        })
+    }
+
+    /// The loads by node, if the two events have counted `first` and `second`.
+    fn counts(self, first: u64, second: u64) -> LoadCounts {
+        let local = match self {
+            Self::AllAndRemote => first.saturating_sub(second),
+            Self::LocalAndRemote => first,
+        };
+        let remote = second;
+        LoadCounts { local, remote }
+    }
+}
+
 /// The reason why memory loads cannot be counted here; `None` if they can.
 pub fn unavailable() -> Option<String> {
     Counters::own().err()
@@ -42,27 +111,28 @@ pub fn unavailable() -> Option<String> {
 
 #[cfg(target_os = "linux")]
 mod of_this_system {
-    use super::LoadCounts;
+    use super::{LoadCounts, NodeEvents};
     use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
     use perf_event::{Builder, Counter};
 
-    /// Loads that go to memory, of any node.
+    /// The event `node-loads`.
     const LOADS: Cache = Cache {
         which: CacheId::NODE,
         operation: CacheOp::READ,
         result: CacheResult::ACCESS,
     };
-    /// Loads that go to the memory of another node.
-    const REMOTE_LOADS: Cache = Cache {
+    /// The event `node-load-misses`.
+    const LOAD_MISSES: Cache = Cache {
         result: CacheResult::MISS,
         ..LOADS
     };
 
-    /// A pair of running counters: all loads, and those that are remote.
+    /// A pair of running counters, and their meaning.
     #[derive(Debug)]
     pub struct Counters {
-        all: Counter,
-        remote: Counter,
+        first: Counter,
+        second: Counter,
+        meaning: NodeEvents,
     }
 
     impl Counters {
@@ -71,7 +141,7 @@ mod of_this_system {
         /// # Errors
         /// A clause that says why it cannot be counted.
         pub(crate) fn own() -> Result<Self, String> {
-            Self::of([LOADS, REMOTE_LOADS], false)
+            Self::of_loads(false)
         }
 
         /// Starts to count the loads of the calling thread and of threads that it starts later.
@@ -79,7 +149,7 @@ mod of_this_system {
         /// # Errors
         /// A clause that says why it cannot be counted.
         pub(crate) fn inherited() -> Result<Self, String> {
-            Self::of([LOADS, REMOTE_LOADS], true)
+            Self::of_loads(true)
         }
 
         /// Starts to count the calling thread's accesses to the shared caches. In the counts that
@@ -92,8 +162,18 @@ mod of_this_system {
             Self::of([Hardware::CACHE_REFERENCES, Hardware::CACHE_MISSES], false).map_err(reworded)
         }
 
-        /// Opens and starts both counters; if `inherit`, they count later threads, too.
-        pub(super) fn of<E: Event>([all, remote]: [E; 2], inherit: bool) -> Result<Self, String> {
+        fn of_loads(inherit: bool) -> Result<Self, String> {
+            let counters = Self::of([LOADS, LOAD_MISSES], inherit)?;
+            let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+            let meaning = NodeEvents::on(&cpuinfo)?;
+            Ok(Self {
+                meaning,
+                ..counters
+            })
+        }
+
+        /// Opens and starts both counters, the second of which counts a part of the first; if `inherit`, they count later threads, too.
+        pub(super) fn of<E: Event>([first, second]: [E; 2], inherit: bool) -> Result<Self, String> {
             let counter = |event| -> std::io::Result<Counter> {
                 let mut counter = Builder::new(event).inherit(inherit).build()?;
                 counter.enable()?;
@@ -101,8 +181,9 @@ mod of_this_system {
             };
             let both = || {
                 Ok(Self {
-                    all: counter(all)?,
-                    remote: counter(remote)?,
+                    first: counter(first)?,
+                    second: counter(second)?,
+                    meaning: NodeEvents::AllAndRemote,
                 })
             };
             both().map_err(|error: std::io::Error| reason(&error))
@@ -111,12 +192,9 @@ mod of_this_system {
         /// The counts since the counters were started.
         pub fn read(&mut self) -> LoadCounts {
             // Reading a counter that was opened does not fail.
-            let all = self.all.read().unwrap_or(0);
-            let remote = self.remote.read().unwrap_or(0);
-            LoadCounts {
-                local: all.saturating_sub(remote),
-                remote,
-            }
+            let first = self.first.read().unwrap_or(0);
+            let second = self.second.read().unwrap_or(0);
+            self.meaning.counts(first, second)
         }
     }
 
@@ -208,6 +286,45 @@ mod of_this_system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_processor_says_what_the_events_count() {
+        let cpuinfo = |vendor, family, model| {
+            format!(
+                "processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: a CPU\n"
+            )
+        };
+        let on = |vendor, family, model| NodeEvents::on(&cpuinfo(vendor, family, model));
+        // The thesis's: Skylake.
+        let skylake = on("GenuineIntel", 6, 85).unwrap();
+        assert_eq!(
+            skylake.counts(70, 30),
+            LoadCounts {
+                local: 70,
+                remote: 30
+            }
+        );
+        let ivy_bridge = on("GenuineIntel", 6, 62).unwrap();
+        assert_eq!(
+            ivy_bridge.counts(100, 30),
+            LoadCounts {
+                local: 70,
+                remote: 30
+            }
+        );
+        // Read one after the other, the part may exceed the whole.
+        assert_eq!(
+            ivy_bridge.counts(29, 30),
+            LoadCounts {
+                local: 0,
+                remote: 30
+            }
+        );
+        assert_eq!(on("AuthenticAMD", 0x10, 9), Ok(NodeEvents::AllAndRemote));
+        let zen = on("AuthenticAMD", 25, 1).unwrap_err();
+        assert!(zen.contains("AuthenticAMD, family 25, model 1"), "{zen}");
+        assert!(NodeEvents::on("").unwrap_err().contains("unknown vendor"));
+    }
 
     #[test]
     fn counts_add_up() {

@@ -10,6 +10,7 @@
 //! | `keys` | keys in no particular order, and the check that each is in the list once |
 //! | `usage` | the kernel's counts |
 //! | [`ladder`], [`show`] | the whole ladder, and its output |
+//! | `words` | the sentences about the figures |
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
 pub mod climb;
@@ -24,3 +25,4 @@ pub mod nodes;
 pub mod rungs;
 pub mod show;
 pub(crate) mod usage;
+mod words;

@@ -3,6 +3,7 @@
 use super::climb::Climbed;
 use super::ladder::Ladder;
 use super::rungs::RUNGS;
+use super::words;
 use crate::guess::Question;
 use crate::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_measure::schema::Mode;
@@ -19,9 +20,6 @@ pub const QUESTION: Question = Question {
            are they as one thread?",
     unit: "×",
 };
-
-/// Ratio below which a difference is not pointed out.
-const NOTICEABLE: f64 = 1.1;
 
 const WIDTH: f64 = 760.0;
 
@@ -321,93 +319,27 @@ impl Ladder {
 
     fn look_at(&self) -> Vec<String> {
         let most = self.most();
-        let mut sentences = Vec::new();
-        let mops = |name: &str, threads| self.rung(name, threads)?.mops(self.mode);
-        let threads = count(most as u64, "thread", "threads");
-        if most > 1
-            && let Some(speed_up) = self.speed_up("biglock", most)
-        {
-            sentences.push(match speed_up < 1.0 {
-                true => format!(
-                    "With {threads} `biglock` does {} of what it does with one: the list's head, the \
-                     lock and the newest node move from core to core with each insertion, and a \
-                     thread that waits long enough sleeps and has to be woken. More threads make it \
-                     slower, not merely no faster.",
-                    percent(speed_up)
-                ),
-                false => format!(
-                    "With {threads} `biglock` does {} what it does with one: one thread at \
-                     a time inserts under the lock, whatever the number of threads.",
-                    times(speed_up)
-                ),
-            });
-        }
-        if let (Some(p), Some(q)) = (mops("partitioned", most), mops("preallocated", most)) {
-            sentences.push(format!(
-                "From `partitioned` to `preallocated` ({} to {} Mops) only one thing has changed: \
-                 the nodes are made before. `corelay lab why` counts the page faults of both.",
-                significant(p),
-                significant(q)
-            ));
-        }
-        if let (Some(least), Some(best)) = (self.ends_of(&self.paddings), self.best_padding()) {
-            let ratio = best.1 / least.1;
-            sentences.push(match ratio >= NOTICEABLE {
-                true => format!(
-                    "False sharing: no thread ever touches another one's list, and yet {} between \
-                     their heads make the same program {} as fast as {}. The heads were in one cache \
-                     line, which each insertion takes from the other core.",
-                    apart(best.0),
-                    times(ratio),
-                    apart(least.0)
-                ),
-                false => "False sharing cannot be seen here: padding changes nothing. Threads that \
-                          take turns on one CPU do not share lines at the same time."
-                    .to_owned(),
-            });
-        }
-        if let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) {
-            let mops = |both: &[Climbed; 2], n: usize| both[n].mops(self.mode);
-            if let (Some(few), Some(many)) = (mops(first, 1), mops(last, 1)) {
-                sentences.push(format!(
-                    "Stragglers: with a neighbour on one CPU, {} parts give {} Mops and {} give {}. \
-                     With as many parts as threads all wait for the slowest; with more, a slow thread \
-                     takes fewer of them. `corelay lab timeline` draws it.",
-                    grouped(first[0].point.parts as u64),
-                    significant(few),
-                    grouped(last[0].point.parts as u64),
-                    significant(many)
-                ));
-            }
-        }
-        if let (Some(pool), Some(system)) = (mops("pool", most), mops("system", most)) {
-            sentences.push(format!(
-                "`pool` is {} as fast as `system`: the same program, with nodes from a pool for their \
-                 one size instead of a general allocator. Unlike the array of `preallocated`, a pool \
-                 can free each node by itself.",
-                times(pool / system)
-            ));
-        }
-        if let (Some(delegated), Some(biglock)) = (mops("delegated", most), mops("biglock", most)) {
-            sentences.push(format!(
-                "`delegated` keeps the one list and still does {} what `biglock` does: the list stays \
-                 in the cache of its owner, and only nodes travel. If the structure can be split, \
-                 splitting it is faster.",
-                times(delegated / biglock)
-            ));
-        }
-        sentences
-    }
-
-    fn ends_of(&self, all: &[Climbed]) -> Option<(usize, f64)> {
-        let least = all.iter().min_by_key(|c| c.point.padding)?;
-        Some((least.point.padding, least.mops(self.mode)?))
-    }
-
-    fn best_padding(&self) -> Option<(usize, f64)> {
-        let each = self.paddings.iter();
-        let each = each.filter_map(|c| Some((c.point.padding, c.mops(self.mode)?)));
-        each.max_by(|a, b| a.1.total_cmp(&b.1))
+        let mops = |name: &str| self.rung(name, most)?.mops(self.mode);
+        let both = |a, b| Some((mops(a)?, mops(b)?));
+        let speed_up = self.speed_up("biglock", most).filter(|_| most > 1);
+        let paddings = self.paddings.iter();
+        let paddings: Vec<(usize, f64)> = paddings
+            .filter_map(|c| Some((c.point.padding, c.mops(self.mode)?)))
+            .collect();
+        let beside = |both: &[Climbed; 2]| Some((both[0].point.parts, both[1].mops(self.mode)?));
+        let parts = self.parts.first().zip(self.parts.last());
+        let parts = parts.and_then(|(first, last)| Some((beside(first)?, beside(last)?)));
+        let pages = self.rungs.first().map(|climbed| climbed.point.pages);
+        let sentences = [
+            speed_up.map(|speed_up| words::biglock(most, speed_up)),
+            both("partitioned", "preallocated").map(|(p, q)| words::preallocated(p, q)),
+            words::padding(&paddings, pages, self.mode),
+            parts.map(|(few, many)| words::parts(few, many)),
+            both("pool", "system").map(|(pool, system)| words::pool(pool, system)),
+            both("delegated", "biglock")
+                .map(|(delegated, biglock)| words::delegated(delegated, biglock, mops("padded"))),
+        ];
+        sentences.into_iter().flatten().collect()
     }
 }
 
@@ -417,7 +349,7 @@ pub(crate) fn efficiency(speed_up: f64, threads: usize) -> String {
     format!("{:.0}\u{a0}%", 100.0 * speed_up / threads as f64)
 }
 
-fn apart(padding: usize) -> String {
+pub(super) fn apart(padding: usize) -> String {
     match padding {
         0 => "0 B".to_owned(),
         n => bytes(n as u64),

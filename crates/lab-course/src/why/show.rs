@@ -188,31 +188,63 @@ impl Watched {
             let faults: u64 = usage?.iter().map(|usage| usage.minor_faults).sum();
             Some((faults, run.keys()))
         };
-        if let Some((faults, keys)) = faults("partitioned").filter(|(faults, _)| *faults > 0) {
-            sentences.push(format!(
-                "Why is `partitioned` busy in the kernel? Its allocator asks for memory as it goes, and \
-                 the kernel gives each page when it is first touched: {} page faults, one for {} keys. \
-                 `preallocated` has touched its pages before.",
-                grouped(faults),
-                grouped(keys / faults)
-            ));
+        if let Some((faults_here, keys)) = faults("partitioned") {
+            let before = faults("preallocated").map(|(faults, _)| faults);
+            sentences.extend(page_faults(faults_here, keys, before));
         }
         let waits = |name: &str| {
             let run = middle(&named(name)?[1], self.mode)?;
             let usage: Option<Vec<Usage>> = run.laps.iter().map(|lap| lap.usage).collect();
             Some(usage?.iter().map(|usage| usage.voluntary).sum::<u64>())
         };
-        if let Some(sleeps) = waits("biglock").filter(|sleeps| *sleeps > 0) {
-            sentences.push(format!(
-                "Why does `biglock` become slower with more threads, and not merely no faster? A thread \
-                 that waits long for the lock sleeps ({} times here), and each sleep goes through the \
-                 kernel and back. Also, the lock, the head and the newest node are in another core's \
-                 cache each time that the lock changes hands.",
-                grouped(sleeps)
-            ));
+        let speed_up = named("biglock").and_then(|[alone, together]| {
+            let mops = |climbed: &Climbed| climbed.mops(self.mode);
+            Some(mops(together)? / mops(alone)?)
+        });
+        if let (Some(sleeps), Some(speed_up)) = (waits("biglock"), speed_up) {
+            sentences.extend(lock_sleeps(sleeps, speed_up));
         }
         sentences
     }
+}
+
+/// Says what the page faults of `partitioned` come from, `faults` of them for so many keys. `before` is
+/// their number where nodes are made before.
+fn page_faults(faults: u64, keys: u64, before: Option<u64>) -> Option<String> {
+    let each = keys.checked_div(faults)?;
+    let beside = match before {
+        Some(before) if before < faults / 2 => " `preallocated` has touched its pages before.",
+        Some(_) => " `preallocated` has as many here: its pages were not touched before, either.",
+        None => "",
+    };
+    Some(format!(
+        "Why is `partitioned` busy in the kernel? Its allocator asks for memory as it goes, and the kernel \
+         gives each page when it is first touched: {} page faults, one for {} keys.{beside}",
+        grouped(faults),
+        grouped(each)
+    ))
+}
+
+/// Says what the sleeps of threads that wait for the lock of `biglock` do, if there were any.
+fn lock_sleeps(sleeps: u64, speed_up: f64) -> Option<String> {
+    if sleeps == 0 {
+        return None;
+    }
+    let sleeps = grouped(sleeps);
+    Some(match speed_up < 1.0 {
+        true => format!(
+            "Why does `biglock` become slower with more threads, and not merely no faster? A thread that \
+             waits long for the lock sleeps ({sleeps} times here), and each sleep goes through the kernel \
+             and back. Also, the lock, the head and the newest node are in another core's cache each time \
+             that the lock changes hands."
+        ),
+        false => format!(
+            "Threads of `biglock` that waited long for the lock slept {sleeps} times, each time through the \
+             kernel and back, and yet all together were {} as fast as one: they share the work outside the \
+             lock.",
+            times(speed_up)
+        ),
+    })
 }
 
 /// Returns the time from the first thread's end to the last one's, in seconds.
@@ -280,5 +312,29 @@ fn picture(splits: &[(&'static str, Split)]) -> Picture {
             }
             .svg(place)
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_and_sleeps_are_explained_by_what_was_seen() {
+        let seen = page_faults(2_000, 400_000, Some(10)).unwrap();
+        assert!(
+            seen.contains("one for 200 keys") && seen.contains("pages before"),
+            "{seen}"
+        );
+        let untouched = page_faults(2_000, 400_000, Some(1_900)).unwrap();
+        assert!(untouched.contains("as many here"), "{untouched}");
+        assert_eq!(page_faults(0, 400_000, None), None);
+        assert!(lock_sleeps(7, 0.3).unwrap().contains("slower with more"));
+        let faster = lock_sleeps(7, 1.4).unwrap();
+        assert!(
+            faster.contains("1.4") && !faster.contains("slower"),
+            "{faster}"
+        );
+        assert_eq!(lock_sleeps(0, 0.3), None);
     }
 }

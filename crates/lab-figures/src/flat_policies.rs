@@ -93,7 +93,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     said.push(
         "The policies decide when members of corelay's own flat teams serve. They share one channel, \
          which sends requests in batches even with `flat-blocked`, while the source's `blocked` \
-         sends each request by itself. That narrows the gap between the two."
+         sends each request by itself. That may narrow the gap between the two."
             .to_owned(),
     );
     said

@@ -64,15 +64,30 @@ fn falls_behind(m: &Measured<'_>) -> Option<Option<(f64, &'static str)>> {
     Some(points.iter().find_map(ahead))
 }
 
+/// The number of variables from which on a lock is ahead, with so many threads.
+fn ahead_from(lock: &str, vars: u64, threads: usize) -> String {
+    let why = match (vars < 128, threads < 128) {
+        (true, true) => "; fewer threads contend less for each of them",
+        (true, false) | (false, true) => ", unlike here",
+        (false, false) => "",
+    };
+    format!(
+        "{} is ahead of ffwd from {} on. The source's 128 threads fall behind at about 128 variables{why}.",
+        code(lock),
+        corelay_lab_report::words::count(vars, "variable", "variables")
+    )
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(Some((x, lock))) = falls_behind(m) {
-        said.push(format!(
-            "{} is ahead of ffwd from {} on. The source's 128 threads fall behind at about 128 \
-             variables; fewer threads contend less for each of them.",
-            code(lock),
-            corelay_lab_report::words::count(x as u64, "variable", "variables")
-        ));
+        let threads = m
+            .outcome()
+            .results
+            .runs
+            .iter()
+            .map(|run| run.params.threads);
+        said.push(ahead_from(lock, x as u64, threads.max().unwrap_or(1)));
     }
     if let Some((last, ffwd)) = m.last("vars", "ffwd")
         && let Some((best, mops)) = m.best_of("vars", LOCKS.into_iter().chain(["atomic"]), last)
@@ -88,4 +103,17 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_threads_explain_an_earlier_loss_alone() {
+        assert!(ahead_from("ttas", 8, 2).contains("fewer threads"));
+        assert!(ahead_from("ttas", 8, 256).contains("unlike here"));
+        assert!(ahead_from("ttas", 512, 2).contains("unlike here"));
+        assert!(ahead_from("ttas", 256, 128).ends_with("128 variables."));
+    }
 }

@@ -164,6 +164,21 @@ fn curves(m: &Measured<'_>) -> Vec<Curve> {
     ]
 }
 
+/// The fastest lock by one thread and by so many.
+fn contended(lock: &str, threads: u64, alone: f64, mops: f64) -> String {
+    let (lock, ratio) = (code(lock), times(mops / alone));
+    let alone_mops = significant(alone);
+    match mops < alone {
+        true => format!(
+            "{lock} alone does {alone_mops} Mops: contention by {threads} threads leaves it {ratio} of that."
+        ),
+        false => format!(
+            "{lock} alone does {alone_mops} Mops, and by {threads} threads {ratio} of that: contention does \
+             not slow it down."
+        ),
+    }
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some((threads, ffwd)), Some((lock, mops))) = (m.last("threads", "ffwd"), best_lock(m)) {
@@ -185,14 +200,21 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
         let alone = m.mops("threads", lock, 1.0);
         if let Some(alone) = alone {
-            said.push(format!(
-                "{} alone does {} Mops: contention by {threads} threads leaves it {} of that.",
-                code(lock),
-                significant(alone),
-                times(mops / alone)
-            ));
+            said.push(contended(lock, threads as u64, alone, mops));
         }
     }
     said.push("`trust-then` does not wait for its answers, the others do.".to_owned());
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contention_is_blamed_only_for_a_loss() {
+        assert!(contended("mcs", 2, 100.0, 20.0).contains("leaves it 0.20"));
+        let faster = contended("mcs", 2, 100.0, 150.0);
+        assert!(faster.contains("does not slow it down"), "{faster}");
+    }
 }

@@ -95,6 +95,21 @@ fn queue_over_direct(m: &Measured<'_>, end: End) -> Option<String> {
     ratio(m, end).map(times)
 }
 
+/// Why the queue gains nothing over direct writes with so many servers.
+fn why_no_gain(servers: usize) -> &'static str {
+    match servers {
+        0 | 1 => {
+            "Direct writes wait for the next line even if others are free, which costs with many servers. \
+             With one server the next line is the one that is answered next, and the queue only copies \
+             each request once more."
+        }
+        _ => {
+            "Direct writes wait for the next line even if others are free, but here that line is seldom \
+             behind the others, and the queue copies each request once more."
+        }
+    }
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let share = |line, quantity| m.at("work", line, 1.0, quantity).map(percent);
@@ -110,14 +125,20 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 "the queue has no advantage, unlike in the source"
             }
         ));
+        let servers = m
+            .outcome()
+            .results
+            .runs
+            .iter()
+            .map(|run| run.params.servers);
+        let servers = servers.max().unwrap_or(1);
         if light < 1.05
             && let (Some(queue), Some(direct)) = (share(QUEUE, Ready), share(DIRECT, Ready))
         {
             said.push(format!(
                 "A look at a response finds it ready in {direct} of cases with direct writes, in \
-                 {queue} with the queue. Direct writes wait for the next line even if others are \
-                 free, which costs with many servers. With one server the next line is the one \
-                 that is answered next, and the queue only copies each request once more."
+                 {queue} with the queue. {}",
+                why_no_gain(servers)
             ));
         }
     }
@@ -127,4 +148,15 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_is_named_only_where_there_is_one() {
+        assert!(why_no_gain(1).contains("With one server"));
+        assert!(!why_no_gain(16).contains("one server"));
+    }
 }

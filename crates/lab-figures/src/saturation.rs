@@ -133,6 +133,21 @@ fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
 }
 
+/// The latency of a request with the shortest and with the longest queue.
+fn waiting(shortest: f64, longest: f64) -> String {
+    let both = format!(
+        "A request takes {} ns with the shortest queue and {} with the longest",
+        significant(shortest),
+        significant(longest)
+    );
+    match longest > 1.1 * shortest {
+        true => {
+            format!("{both}: a longer queue has more requests under way, but no request is faster.")
+        }
+        false => format!("{both}: requests did not wait longer in the longer queue."),
+    }
+}
+
 fn words<const N: usize>(m: &Measured<'_>) -> Vec<String> {
     let (line, double) = (label(N), 2.0 * N as f64);
     let mut said = Vec::new();
@@ -174,12 +189,7 @@ fn words<const N: usize>(m: &Measured<'_>) -> Vec<String> {
             ));
         }
         if let (Some(a), Some(b)) = (at(least, Latency), at(most, Latency)) {
-            said.push(format!(
-                "A request takes {} ns with the shortest queue and {} with the longest: a longer \
-                 queue has more requests under way, but no request is faster.",
-                significant(a),
-                significant(b)
-            ));
+            said.push(waiting(a, b));
         }
     }
     said
@@ -188,6 +198,12 @@ fn words<const N: usize>(m: &Measured<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_queue_is_blamed_only_if_requests_wait_in_it() {
+        assert!(waiting(300.0, 900.0).contains("no request is faster"));
+        assert!(waiting(300.0, 290.0).contains("did not wait longer"));
+    }
 
     #[test]
     fn correlations() {

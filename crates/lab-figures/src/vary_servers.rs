@@ -66,6 +66,28 @@ fn tail(m: &Measured<'_>) -> Option<String> {
     ))
 }
 
+/// The throughput of one server with the most variables and at its best, and of flat delegation with the
+/// most variables.
+fn beyond(vars: u64, [one, in_cache, flat]: [f64; 3]) -> String {
+    let why = match one < 0.9 * in_cache {
+        true => "it fetches them from slower caches or memory, one after the other",
+        false => "they are not too many for it",
+    };
+    let serves = match flat > 1.1 * one {
+        true => "where every thread serves, does",
+        false => "where every thread serves, does no more:",
+    };
+    format!(
+        "With {} variables one server does {} Mops, {} of its best: {why}. Flat delegation, {serves} {} \
+         ({} of one server's).",
+        grouped(vars),
+        significant(one),
+        times(one / in_cache),
+        significant(flat),
+        times(flat / one)
+    )
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let sentence = || {
         let (x, flat) = m.last("vars", FLAT)?;
@@ -73,16 +95,26 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             m.mops("vars", "1 server", x)?,
             m.peak("vars", "1 server")?.1,
         );
-        Some(format!(
-            "With {} variables one server does {} Mops, {} of its best: it fetches them from \
-             slower caches or memory, one after the other. Flat delegation, where every thread \
-             serves, does {} ({} of one server's).",
-            grouped(x as u64),
-            significant(one),
-            times(one / in_cache),
-            significant(flat),
-            times(flat / one)
-        ))
+        Some(beyond(x as u64, [one, in_cache, flat]))
     };
     sentence().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_blamed_only_for_a_loss() {
+        let slow = beyond(1 << 22, [20.0, 200.0, 90.0]);
+        assert!(
+            slow.contains("memory") && !slow.contains("no more"),
+            "{slow}"
+        );
+        let level = beyond(1 << 10, [200.0, 200.0, 90.0]);
+        assert!(
+            !level.contains("memory") && level.contains("no more: 90"),
+            "{level}"
+        );
+    }
 }

@@ -14,7 +14,8 @@ use corelay_lab_report::words::{code, count, times};
 const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";
 const FLAT: &str = "flat-queue";
-/// The method in which fibres delegate and wait for their answers, as in Gepard.
+/// The method in which fibres delegate and wait for their answers. Gepard did so over request lines;
+/// this is over corelay's own channel, and therefore not called by that name.
 const TRUST_FIBRE: &str = "trust-fibre";
 
 /// The lines of the source's figure besides dedicated delegation.
@@ -240,8 +241,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     }
     if let (Some(fibres), Some(one)) = (m.peak("vars", TRUST_FIBRE), m.peak("vars", "trust")) {
         said.push(format!(
-            "{}, the way of Gepard (before the thesis), does {} Mops at most: 64 fibres of a client each \
-             wait for their own answer. That is {} of what a waiting thread does.",
+            "{} does {} Mops at most: 64 fibres of a client each wait for their own answer, as in the work \
+             before the thesis, but over corelay's channel. That is {} of what a waiting thread does.",
             code(TRUST_FIBRE),
             significant(fibres.1),
             times(fibres.1 / one.1)

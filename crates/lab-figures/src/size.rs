@@ -121,9 +121,9 @@ impl Size {
         processors
     }
 
-    /// Returns the numbers of variables from 1 to 2^22 (D16).
+    /// Returns the numbers of variables, every power of two from 1 to 2^22 (D16).
     pub(super) fn vars(&self) -> Vec<u64> {
-        let (last, step) = if self.short { (18, 3) } else { (22, 2) };
+        let (last, step) = if self.short { (18, 3) } else { (22, 1) };
         (0..=last).step_by(step).map(|shift| 1 << shift).collect()
     }
 

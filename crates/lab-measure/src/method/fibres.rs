@@ -1,4 +1,4 @@
-//! Delegation by fibres (Gepard, D17): each client is a processor of fibres, and each fibre calls
+//! Delegation by fibres (D17; Gepard did so over request lines, here they use corelay's channel): each client is a processor of fibres, and each fibre calls
 //! `apply` and waits for its answer as if it had a thread to itself.
 //!
 //! While one fibre waits, the next runs. So a client has as many requests in flight as it has

@@ -15,8 +15,8 @@ use corelay_literature::{AsyncLines, Delegation, FfwdLines, Protocol, RclLines, 
 use serde::Serialize;
 
 /// The thesis's size for a core with one server and one client of [`SOURCE_PAIRS`], in bytes:
-/// "about 93 KB".
-pub const SOURCE_BYTES: usize = 93_000;
+/// "about 93 KB". KB may be 1,000 bytes or 1,024: the thesis calls an L2 of 2^20 bytes 1,024 KB.
+pub const SOURCE_BYTES: [usize; 2] = [93_000, 93 << 10];
 
 /// Servers and clients of the thesis's run.
 pub const SOURCE_PAIRS: (usize, usize) = (16, 40);
@@ -137,7 +137,7 @@ mod tests {
         let (servers, clients) = SOURCE_PAIRS;
         let pair = async_lines(Shape::default());
         let ours = pair.of_core(servers, clients);
-        let said = SOURCE_BYTES as f64;
+        let said = SOURCE_BYTES[0] as f64;
         assert!((0.75..1.5).contains(&(ours / said)), "{ours} for {said}");
         // Its queues, beside the lines, take most of a client's space.
         let direct = async_lines(Shape::direct(16).unwrap());

@@ -299,7 +299,10 @@ fn async_code_gets_the_cheaper_of_a_lock_and_tasks() {
         panic!("one place")
     };
     assert_eq!(at, "async code");
-    assert!(lock.starts_with("ttas, let go before any .await"), "{lock}");
+    assert!(
+        lock.starts_with("ttas, unlocked before any .await"),
+        "{lock}"
+    );
     let [(_, tasks)] = &of(|method| match method {
         "trust-async" => (600.0, 600.0),
         // Whoever waits for another thread is no lock, however fast.

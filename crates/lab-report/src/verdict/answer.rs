@@ -302,7 +302,7 @@ fn from_tasks(e: &Evidence<'_>, mode: Mode, hot: &[u64]) -> Option<(String, Stri
     let [lock_time, task_time] = [lock_ns, task_ns].map(significant);
     let clause = if lock_ns <= task_ns {
         format!(
-            "{lock}, let go before any `.await`: an operation takes {lock_time} ns of a CPU; by {task}, \
+            "{lock}, unlocked before any `.await`: an operation takes {lock_time} ns of a CPU; by {task}, \
              whose tasks await each answer, {task_time} ns"
         )
     } else {

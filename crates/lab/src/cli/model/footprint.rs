@@ -50,7 +50,7 @@ struct Output {
     clients: usize,
     channels: Vec<Channel>,
     /// Bytes of a core in the thesis.
-    source_bytes: usize,
+    source_bytes: [usize; 2],
     source_servers: usize,
     source_clients: usize,
 }
@@ -147,10 +147,12 @@ fn text(output: &Output) -> String {
     let _ = writeln!(
         text,
         "The thesis says about {} KB for a core, with {} servers and {} clients, 16 lines and \
-         queues of 32.\nIt does not say what it counts.",
-        output.source_bytes / 1000,
+         queues of 32:\n{} or {} bytes, by either meaning of KB. It does not say what it counts.",
+        output.source_bytes[0] / 1000,
         output.source_servers,
         output.source_clients,
+        grouped(output.source_bytes[0] as u64),
+        grouped(output.source_bytes[1] as u64),
     );
     text
 }

@@ -106,14 +106,24 @@ impl Member {
     }
 
     /// The names of the test targets that start with `prefix`: `tests/name.rs` or
-    /// `tests/name/main.rs`.
+    /// `tests/name/main.rs`. Those that need features are left out: cargo refuses them without, and the
+    /// gate's step `features` runs them.
     pub(crate) fn tests(&self, prefix: &str) -> Result<Vec<String>> {
+        let manifest = read_toml(&self.dir.join("Cargo.toml"))?;
+        let declared = manifest.get("test").and_then(|tests| tests.as_array());
+        let needs_features = |name: &str| {
+            let mut all = declared.into_iter().flatten();
+            all.any(|test| {
+                test.get("name").and_then(|n| n.as_str()) == Some(name)
+                    && test.get("required-features").is_some()
+            })
+        };
         let is_target =
             |path: &&PathBuf| has_extension(path, "rs") || path.join("main.rs").exists();
         let entries = sorted(&self.dir.join("tests"))?;
         let targets = entries.iter().filter(is_target);
         let names = targets.filter_map(|path| path.file_stem()?.to_str());
-        let chosen = names.filter(|name| name.starts_with(prefix));
+        let chosen = names.filter(|name| name.starts_with(prefix) && !needs_features(name));
         Ok(chosen.map(str::to_owned).collect())
     }
 }

@@ -216,3 +216,17 @@ pub(crate) fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, Workspace) {
     let target = root.join("target");
     (dir, Workspace { root, target })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_need_features_are_left_out() {
+        let members = Workspace::find().unwrap().members().unwrap();
+        let delegate = members.iter().find(|member| member.folder == "delegate");
+        let tests = delegate.unwrap().tests("").unwrap();
+        assert!(tests.iter().any(|name| name == "suite"), "{tests:?}");
+        assert!(!tests.iter().any(|name| name == "metrics"), "{tests:?}");
+    }
+}

@@ -108,7 +108,8 @@ impl Source {
             Self::Thesis(_) => "Intel Skylake, 2 sockets, 28 cores, 56 threads",
             Self::Ffwd(_) => "4 × 16-core Xeon E5-4660 (Broadwell), 2.2 GHz, 128 threads",
             Self::Chapter(_) => {
-                "2 × 64-core EPYC 7662, 256 threads, and 4 × 24-core Xeon Platinum 8160, 192 threads"
+                "2 × 64-core EPYC 7662, 256 threads, and 4 × 24-core Xeon Platinum 8160, 192 threads \
+                 (4 × 24 × 2; the chapter prints 196)"
             }
             Self::Ordo(_) => {
                 "8-socket Xeon, 240 cores; Xeon Phi, 256; 2-socket ARM, 96; 8-socket AMD, 32"

@@ -40,6 +40,8 @@ impl Transfer {
             idx: AtomicU64::new(0),
             semaphore: BinarySemaphore::new(false),
         };
+        // Drawn, as all later ones (the chapter: "selected at random"), from a stream of its own.
+        let first = FibreRandom::of(spec.seed, spec.fibres).below(spec.fibres);
         Self {
             flavour,
             leaders: match spec.length {
@@ -47,7 +49,7 @@ impl Transfer {
                 Length::Time(_) => u64::MAX,
             },
             seed: spec.seed,
-            leader: CachePadded::new(AtomicUsize::new(0)),
+            leader: CachePadded::new(AtomicUsize::new(first)),
             lead_idx: CachePadded::new(AtomicU64::new(0)),
             done: CachePadded::new(AtomicBool::new(false)),
             given_up: AtomicBool::new(false),

@@ -1,9 +1,10 @@
 //! Churn (C4): a fibre is woken by any other, wherever it ran before.
 
-use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, given, panel, table, words};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, given, panel, table};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "churn",
@@ -23,6 +24,17 @@ pub(crate) const FIGURE: Figure = Figure {
     words,
     ..Figure::PLAIN
 };
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = super::words(m);
+    said.push(
+        "The chapter asks for at least as many fibres as semaphores and processors together, and then \
+         names a picture with one fibre per processor, which leaves none for a semaphore. Here the small \
+         panel has two fibres and one semaphore per processor."
+            .to_owned(),
+    );
+    said
+}
 
 fn panels(size: &Size) -> Vec<Panel> {
     let panel = |key, title, fibres: usize, spots: usize| {

@@ -60,6 +60,16 @@ fn panels(size: &Size) -> Vec<Panel> {
 
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said: Vec<String> = m.panels().iter().filter_map(|p| stuck(m, p)).collect();
+    if m.panels()
+        .iter()
+        .all(|panel| completes(m, panel, PREEMPTIVE))
+    {
+        said.push(format!(
+            "{} completes everywhere: its runtime is pre-emptive, and forces the leader off its \
+             processor when others wait (as the chapter notes).",
+            code(PREEMPTIVE)
+        ));
+    }
     said.extend(super::words(m));
     said.push(
         "An operation is a leader that all others have seen; a sample is a number of operations, \
@@ -70,6 +80,16 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             .to_owned(),
     );
     said
+}
+
+/// The runtime that takes a processor from a fibre that does not yield.
+const PREEMPTIVE: &str = super::GO;
+
+/// Whether a method was measured and completed at the most processors.
+fn completes(m: &Measured<'_>, panel: &Drawing, line: &str) -> bool {
+    let runs = m.runs(&panel.key, line);
+    let last = runs.last();
+    last.is_some_and(|(_, run)| run.not_installed.is_none() && completed(run))
 }
 
 /// Names the methods that did not complete at the most processors.

@@ -13,8 +13,10 @@ use crate::method::Styles;
 use crate::page::parts::{notes, picture as drawn, scrolled, tables};
 use crate::page::{machine, shell};
 use crate::plot::{grouped, trimmed};
-use crate::words::{self, count, prose};
+use crate::words::{self, code, count, prose};
+use corelay_lab_measure::schema::Run;
 use maud::{Markup, html};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Renders the page of a measured figure.
@@ -61,7 +63,7 @@ fn of_runs(outcome: &Outcome) -> Markup {
                 (tables(measured.panels().iter().flat_map(|panel| grids::of(measured, panel))))
             }
         }
-        (notes("How it was measured", &how(about)))
+        (notes("How it was measured", &how(outcome)))
     }
 }
 
@@ -128,7 +130,11 @@ fn beside(about: &About) -> Markup {
 /// Quantities that only figures of fibres have.
 const FIBRES: [Quantity; 2] = [Quantity::Scalability, Quantity::ScalabilityUs];
 
-fn how(about: &About) -> Vec<String> {
+/// The samples of a point in the thesis (D16).
+const SOURCE_SAMPLES: usize = 10;
+
+fn how(outcome: &Outcome) -> Vec<String> {
+    let about = &outcome.figure;
     let quantities = about.panels.iter().flat_map(|panel| &panel.quantities);
     // Samples that count leaders have no fixed length.
     let length = match quantities.clone().any(|q| *q == Quantity::PerSecond) {
@@ -161,7 +167,48 @@ fn how(about: &About) -> Vec<String> {
                 .to_owned(),
         );
     }
+    sentences.extend(few_samples(outcome));
+    sentences.extend(rounded(outcome));
     sentences
+}
+
+/// Says how many points have fewer samples than the source's ten in a mode that is drawn.
+fn few_samples(outcome: &Outcome) -> Option<String> {
+    let modes = Measured::in_all_modes(outcome);
+    let right = outcome.results.runs.iter().filter(|run| run.correct);
+    let of = |run: &Run| {
+        let in_mode = |measured: &Measured<'_>| {
+            let samples = run.samples.iter();
+            samples.filter(|s| s.mode == measured.mode()).count()
+        };
+        modes.iter().map(in_mode).collect::<Vec<_>>()
+    };
+    let points: Vec<usize> = right.flat_map(of).filter(|n| *n > 0).collect();
+    let few = points.iter().filter(|n| **n < SOURCE_SAMPLES);
+    let fewest = few.clone().min()?;
+    Some(format!(
+        "{} of {} have fewer than the source's ten samples in their mode; the fewest have {fewest}.",
+        few.count(),
+        count(points.len() as u64, "point", "points"),
+    ))
+}
+
+/// Says for each method where the number of variables or servers had to be rounded (D18).
+fn rounded(outcome: &Outcome) -> Option<String> {
+    let mut by_method: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for run in &outcome.results.runs {
+        let notes = run.notes.iter().map(String::as_str);
+        let notes = notes.filter(|note| note.contains("rounded") || note.contains("reduced"));
+        by_method.entry(&run.method).or_default().extend(notes);
+    }
+    let each = by_method.iter().filter(|(_, notes)| !notes.is_empty());
+    let each: Vec<String> = each
+        .map(|(method, notes)| {
+            let notes: Vec<&str> = notes.iter().copied().collect();
+            format!("{}: {}", code(method), notes.join("; "))
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("Rounded, as in the thesis: {}.", each.join(". ")))
 }
 
 fn how_offsets(about: &About, offsets: &Offsets) -> [String; 2] {

@@ -98,3 +98,29 @@ fn a_mean_outside_its_quartiles_is_explained() {
     assert!(page.contains(said) && page.contains("†</abbr>"));
     assert!(crate::table::of(&results).contains(said));
 }
+
+#[test]
+fn few_samples_and_rounding_are_said() {
+    let mut outcome = two_panels([&["mutex"], &["ttas"]]);
+    for run in &mut outcome.results.runs {
+        let one = run.samples[0].clone();
+        run.samples = vec![one; 10];
+        run.samples.iter_mut().for_each(|s| s.mode = Mode::Near);
+        *run = summed_up(run.clone());
+    }
+    let page = page::html(&outcome);
+    assert!(!page.contains("fewer than the source") && !page.contains("Rounded"));
+    let run = &mut outcome.results.runs[2];
+    run.samples.truncate(7);
+    *run = summed_up(run.clone());
+    run.notes.push("servers reduced from 16 to 4".to_owned());
+    let page = page::html(&outcome);
+    for said in [
+        "1 of 4 points have fewer than the source's ten samples",
+        "the fewest have 7",
+        "Rounded, as in the thesis: <code",
+        ": servers reduced from 16 to 4.",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}

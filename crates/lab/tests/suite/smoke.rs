@@ -242,6 +242,19 @@ fn missing(value: &Value, keys: &[&str], what: &str) -> Vec<String> {
 
 /// Returns what is wrong instead of panicking, so that no backtrace follows it.
 #[test]
+fn the_methods_of_one_workload_are_listed() {
+    let said = fine(&corelay(&["bench", "hash", "--list"]));
+    assert!(
+        said.starts_with("hash\n") && said.contains("\n  dashmap "),
+        "{said}"
+    );
+    assert!(
+        !said.contains("fetch-add") && !said.contains("lazy-list\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn every_method_of_every_workload_is_right() -> Result<(), Vec<String>> {
     let mut wrong = Vec::new();
     for (workload, methods) in catalogue() {

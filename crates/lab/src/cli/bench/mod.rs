@@ -33,8 +33,8 @@ use std::ffi::OsString;
     disable_help_subcommand = true
 )]
 pub(crate) struct Args {
-    /// List the workloads and their methods, and measure nothing
-    #[arg(long)]
+    /// List the methods of all workloads, or of the one that is named, and measure nothing
+    #[arg(long, global = true)]
     list: bool,
 
     /// Print the list as JSON
@@ -66,6 +66,14 @@ macro_rules! workloads {
                         Err(format!("there is no workload `{name}`; name one of {}", all()))
                     }
                 }
+            }
+        }
+
+        impl Workload {
+            /// Returns the workload's place in the table; `None` if it is not there.
+            fn place(&self) -> Option<usize> {
+                let is = [$(matches!(self, Self::$name(_)),)*];
+                is.iter().position(|is| *is)
             }
         }
 
@@ -143,17 +151,21 @@ fn all() -> String {
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     match args.workload {
-        Some(_) if args.list => Err("--list lists all workloads; do not name one".to_owned()),
-        Some(workload) => workload.run(),
-        None if args.list => list(args.json),
+        Some(workload) => match workload.place() {
+            Some(place) if args.list => list(Some(place), args.json),
+            _ => workload.run(),
+        },
+        None if args.list => list(None, args.json),
         None => Err(format!("bench needs a workload: {}; or --list", all())),
     }
 }
 
-fn list(json: bool) -> Result<Exit, String> {
-    let all: Vec<Catalogue> = workloads()
-        .into_iter()
-        .zip(listed())
+/// Lists the methods of the workload at that place of the table, or of all.
+fn list(place: Option<usize>, json: bool) -> Result<Exit, String> {
+    let each = workloads().into_iter().zip(listed()).enumerate();
+    let all: Vec<Catalogue> = each
+        .filter(|(at, _)| place.is_none_or(|place| *at == place))
+        .map(|(_, one)| one)
         .map(|(workload, methods)| Catalogue { workload, methods })
         .collect();
     let text = match json {
@@ -230,6 +242,7 @@ mod tests {
 
         impl Bench {
             pub(super) fn run(&self) -> Result<Exit, String> {
+                assert_eq!(self.workload.place(), Some(0));
                 self.workload.run()
             }
         }

@@ -94,6 +94,14 @@ impl Client {
         }
     }
 
+    /// Ends the timing of the single request, if it is timed: its answer may have come after the look
+    /// that counted as a poll.
+    pub(super) fn observe_single_answer(&self) {
+        if let Some(observer) = &self.observer {
+            observer.note_answers(self.reaper.tail(), true);
+        }
+    }
+
     #[cold]
     fn count_poll(&self, observer: &Observer) {
         // Relaxed: for the counts only; reaping looks again.

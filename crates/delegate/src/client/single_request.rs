@@ -195,6 +195,7 @@ impl Client {
         let State::Answered(done) = self.single_request.state.get() else {
             return;
         };
+        self.observe_single_answer();
         // Requests sent after it wait to be published.
         self.flush();
         let entry = self.reaper.callbacks.at(self.reaper.reaped().callback());

@@ -294,15 +294,17 @@ fn latencies_are_sampled() {
             t.apply_then(|n| *n += 1, |()| ());
         }
         barrier().unwrap();
-        for _ in 0..1000 {
+        opener.join().unwrap();
+        let counted = || {
+            let observed = client(&only(&trustees), "client").observed;
+            observed.expect("observed")
+        };
+        // How many of these leave the fast path, and so may be timed, depends on the client's pace.
+        while counted().latencies < 2 {
             t.apply_then(|n| *n += 1, |()| ());
             barrier().unwrap();
         }
-        opener.join().unwrap();
-        let counted = client(&only(&trustees), "client")
-            .observed
-            .expect("observed");
-        assert!(counted.latencies >= 2, "{counted:?}");
+        let counted = counted();
         let mean = counted.latency_mean().expect("some are timed");
         assert!(mean <= counted.latency_longest && counted.latency_longest > Duration::ZERO);
         if window == 256 {

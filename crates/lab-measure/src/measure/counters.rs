@@ -2,7 +2,7 @@
 //!
 //! Linux has two events for loads that go to memory, `node-loads` and `node-load-misses`. What they
 //! count depends on the processor: on some the first counts the loads from every node and the second
-//! those from other nodes, on others the first counts those from the own node alone ([`NodeEvents`]).
+//! those from other nodes, on others the first counts those from the own node alone (`NodeEvents`).
 //! If the processor, the hypervisor or the system offers no such counter, or its meaning is not known,
 //! opening one fails with a sentence, and nothing else is measured instead.
 

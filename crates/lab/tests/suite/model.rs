@@ -42,14 +42,35 @@ fn contention_is_what_the_thesis_says_in_prose() {
 
 #[test]
 fn residency_is_the_thesis_sums() {
-    let said = json("residency --servers 16 --l2 983040 --l3 39424000 --vars 2^17,2^20,2^18");
-    assert_eq!(said["l2"]["capacity"], 245_760);
-    assert_eq!(said["l3"]["capacity"], 616_000);
-    let share = |row: usize, of: &str| said["shares"][row][of].as_f64().unwrap();
-    assert_eq!((share(0, "in_l2"), share(0, "from_memory")), (1.0, 0.0));
-    assert!(share(1, "from_memory") > 0.4);
-    assert_eq!((share(2, "in_l2"), share(2, "from_memory")), (0.9375, 0.0));
-    assert!((share(1, "in_l3") + share(1, "from_memory") - 1.0).abs() < 1e-12);
+    let of = |footprint: &str, l2: &str| {
+        let machine = "--servers 16 --l1 32768 --l3 40370176";
+        json(&format!(
+            "residency {machine} --l2 {l2} --footprint {footprint} --vars 2^17,2^20,2^18"
+        ))
+    };
+    for footprint in ["93000", "95232"] {
+        let said = of(footprint, "1048576");
+        assert_eq!(said["l2"]["knee"], 1 << 18);
+        assert_eq!(said["all"]["knee"], 1 << 20);
+        let share = |row: usize, of: &str| said["shares"][row][of].as_f64().unwrap();
+        assert_eq!((share(0, "in_l2"), share(0, "from_memory")), (1.0, 0.0));
+        assert!(share(1, "from_memory") > 0.15 && share(1, "from_memory") < 0.17);
+        assert!(share(2, "in_l2") < 1.0 && share(2, "from_memory") == 0.0);
+        let both = share(1, "in_l2") + share(1, "in_l3") + share(1, "from_memory");
+        assert!((both - 1.0).abs() < 1e-12);
+    }
+    // As the thesis rounds them.
+    assert_eq!(
+        json("residency --servers 16 --l2 983040")["l2"]["capacity"],
+        245_760
+    );
+    // A larger L2 leaves less to memory.
+    let from_memory = |l2| {
+        of("95232", l2)["shares"][1]["from_memory"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(from_memory("2097152") < from_memory("1048576"));
 }
 
 #[test]
@@ -78,7 +99,7 @@ fn footprints_are_those_of_the_types() {
         let found = channels.iter().find(|channel| channel["name"] == name);
         found.unwrap_or_else(|| panic!("{name}: {said}"))["pair"].clone()
     };
-    assert_eq!(said["source_bytes"], 93_000);
+    assert_eq!(said["source_bytes"], serde_json::json!([93_000, 95_232]));
     assert_eq!(channel("rcl")["both"], 64.0);
     assert_eq!(channel("async-lines:16x32")["both"], 1280.0);
     // 40 lines at a server; at a client 16, and its number for each, in two lines of its own.

@@ -23,20 +23,20 @@ mod watch;
 
 use watch::watchdog;
 
-/// An event that a subscriber has been told of.
+/// A message to a subscriber: an event, or the begin or end of a span.
 #[derive(Clone, Debug, Default)]
 struct Told {
     target: &'static str,
     level: Option<Level>,
     fields: BTreeMap<&'static str, String>,
-    /// The span that it is, or that it is in.
+    /// The number of the span that begins, ends, or contains the event.
     span: Option<u64>,
-    kind: What,
+    kind: Kind,
 }
 
-/// What a subscriber has been told of.
+/// The kind of a message to a subscriber.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum What {
+enum Kind {
     #[default]
     Event,
     SpanBegins,
@@ -88,7 +88,7 @@ impl Subscriber for Notes {
             target: span.metadata().target(),
             level: Some(*span.metadata().level()),
             span: Some(id),
-            kind: What::SpanBegins,
+            kind: Kind::SpanBegins,
             ..Told::default()
         };
         span.record(&mut told);
@@ -102,7 +102,7 @@ impl Subscriber for Notes {
             span,
             // There are no spans of another target.
             target: "corelay::wait_for_room",
-            kind: What::SpanEnds,
+            kind: Kind::SpanEnds,
             ..Told::default()
         });
         true
@@ -156,7 +156,7 @@ fn subscribe(misbehave: Option<fn(&Told)>) -> MutexGuard<'static, ()> {
 fn told(target: &str, trustee: &str) -> Vec<Told> {
     let mut told = lock(&TOLD).clone();
     told.retain(|t| t.target == target && t.get("trustee").starts_with(trustee));
-    told.retain(|t| t.kind == What::Event);
+    told.retain(|t| t.kind == Kind::Event);
     told
 }
 
@@ -165,13 +165,13 @@ fn told(target: &str, trustee: &str) -> Vec<Told> {
 fn spans(target: &str, trustee: &str) -> Vec<(Vec<Told>, bool)> {
     let told = lock(&TOLD).clone();
     let is_begin = |t: &&Told| {
-        t.kind == What::SpanBegins && t.target == target && t.get("trustee").starts_with(trustee)
+        t.kind == Kind::SpanBegins && t.target == target && t.get("trustee").starts_with(trustee)
     };
     let begins = told.iter().filter(is_begin);
     let of = |begin: &Told| {
         let own = || told.iter().filter(|t| t.span == begin.span);
-        let events = own().filter(|t| t.kind == What::Event).cloned().collect();
-        (events, own().any(|t| t.kind == What::SpanEnds))
+        let events = own().filter(|t| t.kind == Kind::Event).cloned().collect();
+        (events, own().any(|t| t.kind == Kind::SpanEnds))
     };
     begins.map(of).collect()
 }

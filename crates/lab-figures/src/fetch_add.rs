@@ -7,6 +7,7 @@ use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::{Axis, Curve};
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::model::footprint::SOURCE_BYTES;
 use corelay_lab_report::model::residency;
 use corelay_lab_report::plot::{grouped, short_count, significant};
 use corelay_lab_report::words::{code, count, times};
@@ -79,36 +80,16 @@ pub(super) const FIGURE: Figure = Figure {
             },
             drawn: Drawn::Nowhere,
         },
-        Printed {
-            what: "dedicated slows down from: the servers' L2s are full",
-            there: "2^18 variables, as the model predicts",
-            here: |m| {
-                Some(format!(
-                    "model: {}",
-                    count(knees(m)?[0], "variable", "variables")
-                ))
-            },
-            drawn: Drawn::At {
-                panel: "vars",
-                x: (1u64 << 18) as f64,
-                label: "thesis: L2s full",
-            },
-        },
-        Printed {
-            what: "dedicated slows down further from: the L3s are full, too",
-            there: "2^20 variables, as the model predicts",
-            here: |m| {
-                Some(format!(
-                    "model: {}",
-                    count(knees(m)?[1], "variable", "variables")
-                ))
-            },
-            drawn: Drawn::At {
-                panel: "vars",
-                x: (1u64 << 20) as f64,
-                label: "thesis: L3s full",
-            },
-        },
+        knee::<0>(
+            "dedicated slows down from: the servers' L2s are full",
+            "2^18 variables",
+            (1 << 18, "thesis: L2s full"),
+        ),
+        knee::<1>(
+            "dedicated slows down further from: the L3s are full, too",
+            "about 2^20 variables",
+            (1 << 20, "thesis: L3s full"),
+        ),
         Printed {
             what: "all slow down from",
             there: "about 2^20 variables, the size of the last caches",
@@ -127,17 +108,37 @@ pub(super) const FIGURE: Figure = Figure {
     ..Figure::PLAIN
 };
 
-/// The bytes that delegation itself keeps in the caches of a core that a server shares with a client, as
-/// the thesis reckons them ("Fetch and Add").
-const FOOTPRINT: u64 = 93 << 10;
+/// The printed value and the mark of a knee, beside the model's `N`-th of the [`knees`] here. The model
+/// gives the printed ones for the thesis's machine (`corelay model residency --help`).
+const fn knee<const N: usize>(
+    what: &'static str,
+    there: &'static str,
+    (vars, label): (u64, &'static str),
+) -> Printed {
+    Printed {
+        what,
+        there,
+        here: |m| {
+            let vars = count(knees(m)?[N], "variable", "variables");
+            Some(format!("model: {vars}"))
+        },
+        drawn: Drawn::At {
+            panel: "vars",
+            x: vars as f64,
+            label,
+        },
+    }
+}
 
-/// The first powers of two of variables that the servers' L2s do not hold, and those with all L3s.
+/// The first powers of two of variables that the servers' L2s do not hold, and those with all L3s. Each
+/// server shares its core with a client, and both keep what the thesis reckons for them there.
 fn knees(m: &Measured<'_>) -> Option<[u64; 2]> {
     let machine = m.machine();
     let level = |level: u32| machine.caches.iter().find(|cache| cache.level == level);
     let (l1, l2) = (level(1)?, level(2)?);
     let servers = usual_servers(machine.cpus.max(2)).min(l2.instances) as u64;
-    let l2s = servers * residency::left(l2.bytes, l1.bytes, FOOTPRINT);
+    let footprint = SOURCE_BYTES[1] as u64;
+    let l2s = servers * residency::left(l2.bytes, l1.bytes, footprint);
     let l3s = level(3).map_or(0, |l3| l3.bytes * l3.instances as u64);
     Some([l2s, l2s + l3s].map(residency::knee))
 }

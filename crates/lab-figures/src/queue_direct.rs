@@ -104,8 +104,8 @@ fn why_no_gain(servers: usize) -> &'static str {
              each request once more."
         }
         _ => {
-            "Direct writes wait for the next line even if others are free, but here that line is seldom \
-             behind the others, and the queue copies each request once more."
+            "Direct writes wait for the next line even if others are free; here that costs no more than \
+             the queue, which copies each request once more."
         }
     }
 }

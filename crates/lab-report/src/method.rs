@@ -65,6 +65,12 @@ impl Method {
     }
 }
 
+/// Whether a method runs the operations of any workload. The others are structures that threads use
+/// directly.
+pub(super) fn takes_any_workload(name: &str) -> bool {
+    catalogue::METHODS.iter().any(|entry| entry.name() == name)
+}
+
 /// Returns a method's rank in lists: the order of [`METHODS`], then unknown methods by name.
 pub(super) fn rank(name: &str) -> (usize, &str) {
     (

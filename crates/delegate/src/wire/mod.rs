@@ -164,8 +164,10 @@ impl Channel {
         prefetch_write(&raw const self.mail.word);
     }
 
-    /// The number of requests that are accepted and not executed. It is a figure for reports and
-    /// not exact, since both sides go on meanwhile.
+    /// The number of requests that are accepted and not executed. It is not exact, since both sides go
+    /// on meanwhile. Waiting tasks are let in by it: what it counts too many is still to be executed, or
+    /// was executed by a trustee that has yet to look for tasks itself (see
+    /// [`waiters`](super::waiters)).
     pub(crate) fn queued(&self) -> u32 {
         // Relaxed, all of them: nothing is handed over. Values read at different moments may not
         // fit together, and then count as nothing.

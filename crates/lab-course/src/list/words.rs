@@ -54,10 +54,7 @@ pub(super) fn preallocated(partitioned: f64, preallocated: f64) -> String {
     let what = match compare(preallocated, partitioned) {
         Ordering::Greater => "The difference is what making them costs.",
         Ordering::Equal => "That makes no difference here: something else takes the time.",
-        Ordering::Less => {
-            "That is slower here: their memory is read from farther away than that of \
-                           nodes that were just made."
-        }
+        Ordering::Less => "That is slower here.",
     };
     format!("{both} {what} `corelay lab why` counts the page faults of both.")
 }
@@ -139,10 +136,7 @@ pub(super) fn pool(pool: f64, system: f64) -> String {
             "`pool` is as fast as `system` ({ratio}): {same}. The allocator is not what takes the time \
              here."
         ),
-        Ordering::Less => format!(
-            "`pool` is only {ratio} as fast as `system`: {same}. Its memory is touched later, or lies \
-             worse, than the allocator's."
-        ),
+        Ordering::Less => format!("`pool` is only {ratio} as fast as `system`: {same}."),
     }
 }
 

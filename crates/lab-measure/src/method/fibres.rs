@@ -6,7 +6,7 @@
 //! fibres per client thread, `trust-fibre:K` has K.
 
 use super::contender::Parameters;
-use super::trust::{bytes_per_var, entrusted, total};
+use super::trust::{bytes_per_var, ended, entrusted, total, trustees};
 use super::{Contender, Kind, Method, SetupLimit};
 use crate::method::trust::Variables;
 use crate::schema::Trustee;
@@ -129,12 +129,7 @@ struct Fibres<W: Workload> {
 
 impl<W: Workload> Fibres<W> {
     fn start(workload: W, point: &Point, setup_limit: &SetupLimit) -> Result<Self, String> {
-        let places = point.placement.iter().take(point.servers);
-        let trustees = Trustees::dedicated(point.servers)
-            .window(point.window)
-            .pin(places.copied().flatten())
-            .start()
-            .map_err(|error| format!("--servers: {error}"))?;
+        let trustees = trustees(point, false)?;
         Ok(Self {
             workload,
             crew: Some(Processors::start(point)?),
@@ -174,11 +169,7 @@ impl<W: Workload> Contender for Fibres<W> {
         // The clients are gone, so the processors have nothing to run.
         self.crew = None;
         self.variables = Arc::default();
-        let counted = self
-            .trustees
-            .take()
-            .map_or_else(Vec::new, Trustees::shutdown);
-        counted.iter().map(Trustee::from).collect()
+        ended(&mut self.trustees)
     }
 }
 

@@ -6,7 +6,7 @@
 //! trustee.
 
 use super::tokio::{TASKS, call, run_all, runtime};
-use super::trust::{Variables, bytes_per_var, entrusted, total};
+use super::trust::{Variables, bytes_per_var, ended, entrusted, total, trustees};
 use super::{Contender, Kind, Method, SetupLimit};
 use crate::schema::Trustee;
 use crate::workload::operation::{Aligned, Workload};
@@ -41,12 +41,7 @@ struct Tasks<W: Workload> {
 
 impl<W: Workload> Tasks<W> {
     fn start(workload: W, point: &Point, setup_limit: &SetupLimit) -> Result<Self, String> {
-        let places = point.placement.iter().take(point.servers);
-        let trustees = Trustees::dedicated(point.servers)
-            .window(point.window)
-            .pin(places.copied().flatten())
-            .start()
-            .map_err(|error| format!("--servers: {error}"))?;
+        let trustees = trustees(point, false)?;
         Ok(Self {
             workload,
             first: point.servers,
@@ -81,10 +76,6 @@ impl<W: Workload> Contender for Tasks<W> {
 
     fn end(&mut self) -> Vec<Trustee> {
         self.variables = Arc::default();
-        let counted = self
-            .trustees
-            .take()
-            .map_or_else(Vec::new, Trustees::shutdown);
-        counted.iter().map(Trustee::from).collect()
+        ended(&mut self.trustees)
     }
 }

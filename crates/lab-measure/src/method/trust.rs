@@ -117,14 +117,7 @@ impl<W: Workload> Delegated<W> {
         setup_limit: &SetupLimit,
         call: Call,
     ) -> Result<Self, String> {
-        // Servers take the first CPUs; a placement pins all threads or none.
-        let places = point.placement.iter().take(point.servers);
-        let trustees = Trustees::dedicated(point.servers)
-            .window(point.window)
-            .observe(matches!(call, Call::Observed))
-            .pin(places.copied().flatten())
-            .start()
-            .map_err(|error| format!("--servers: {error}"))?;
+        let trustees = trustees(point, matches!(call, Call::Observed))?;
         Ok(Self {
             workload,
             call,
@@ -133,6 +126,24 @@ impl<W: Workload> Delegated<W> {
             trustees: Some(trustees),
         })
     }
+}
+
+/// Starts the trustees of a point.
+pub(super) fn trustees(point: &Point, observe: bool) -> Result<Trustees, String> {
+    // Servers take the first CPUs; a placement pins all threads or none.
+    let places = point.placement.iter().take(point.servers);
+    let started = Trustees::dedicated(point.servers)
+        .window(point.window)
+        .observe(observe)
+        .pin(places.copied().flatten())
+        .start();
+    started.map_err(|error| format!("--servers: {error}"))
+}
+
+/// Ends a contender's trustees; returns the counts of each.
+pub(super) fn ended(trustees: &mut Option<Trustees>) -> Vec<Trustee> {
+    let counted = trustees.take().map_or_else(Vec::new, Trustees::shutdown);
+    counted.iter().map(Trustee::from).collect()
 }
 
 thread_local! {
@@ -224,11 +235,7 @@ impl<W: Workload> Contender for Delegated<W> {
 
     fn end(&mut self) -> Vec<Trustee> {
         self.variables = Box::default();
-        let counted = self
-            .trustees
-            .take()
-            .map_or_else(Vec::new, Trustees::shutdown);
-        counted.iter().map(Trustee::from).collect()
+        ended(&mut self.trustees)
     }
 }
 

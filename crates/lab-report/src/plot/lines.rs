@@ -204,7 +204,12 @@ impl LinePlot<'_> {
             .max()
             .unwrap_or(0);
         let (labels, letters) = (self.series.len().max(self.room.0), longest.max(self.room.1));
-        let marks = self.mark_rows();
+        // Letters of ticks are not bold, and the stylesheet's usual size is smaller.
+        let ticks = self.y.ticks().into_iter();
+        let widest = ticks.map(|tick| trimmed(tick).chars().count()).max();
+        let left = LEFT.max(widest.unwrap_or(0) as f64 * LETTER_WIDTH + 9.0);
+        let right = self.width - LEADER - letters as f64 * BOLD_WIDTH;
+        let marks = self.mark_rows(right - left);
         let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
         let heading = if medium == Medium::File { 34.0 } else { 4.0 };
         // A halo at the upper edge must not touch the axis's name.
@@ -219,13 +224,10 @@ impl LinePlot<'_> {
         };
         let top = heading + ROW + rows * ROW + lift;
         let inner = (labels as f64 * LABEL_HEIGHT).max(self.width * 0.48);
-        // Letters of ticks are not bold, and the stylesheet's usual size is smaller.
-        let ticks = self.y.ticks().into_iter();
-        let widest = ticks.map(|tick| trimmed(tick).chars().count()).max();
         let area = Area {
-            left: LEFT.max(widest.unwrap_or(0) as f64 * LETTER_WIDTH + 9.0),
+            left,
             top,
-            right: self.width - LEADER - letters as f64 * BOLD_WIDTH,
+            right,
             bottom: top + inner,
         };
         let below = if self.shade.is_some() { 4.0 } else { 2.0 };
@@ -346,10 +348,9 @@ impl LinePlot<'_> {
         kept
     }
 
-    /// Returns the marks inside the axis, each with the row of its name. A name that would touch
-    /// the one before moves a row up.
-    fn mark_rows(&self) -> Vec<(&Mark, usize)> {
-        let width = self.width * 0.6;
+    /// Returns the marks inside an axis of this width, each with the row of its name. A name that
+    /// would touch the one before moves a row up.
+    fn mark_rows(&self, width: f64) -> Vec<(&Mark, usize)> {
         let mut ends: Vec<f64> = Vec::new();
         let mut marks: Vec<&Mark> = self
             .marks

@@ -300,7 +300,7 @@ fn async_code_gets_the_cheaper_of_a_lock_and_tasks() {
     };
     assert_eq!(at, "async code");
     assert!(
-        lock.starts_with("ttas, unlocked before any .await"),
+        lock.starts_with("ttas, not held across any .await"),
         "{lock}"
     );
     let [(_, tasks)] = &of(|method| match method {

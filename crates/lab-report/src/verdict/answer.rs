@@ -33,10 +33,10 @@ pub(crate) struct Answer {
     pub(crate) sentences: Vec<String>,
     /// The method to use by the number of variables and the program's need.
     pub(crate) table: Option<Grid>,
-    /// What to use elsewhere: from async code, and for workloads that were measured beside this one.
-    /// Each has a few words that say where, and a clause.
+    /// The advice for async code and for workloads that were measured beside this one: a few words
+    /// that say where, and a clause.
     pub(crate) elsewhere: Vec<(String, String)>,
-    /// The same of this workload, for the answer of another one, if a clause can say it.
+    /// The advice for this workload as another one's answer gives it, if a clause can.
     pub(crate) aside: Option<(String, String)>,
     /// A sentence on how to read the table.
     pub(crate) reading: String,
@@ -53,7 +53,7 @@ impl Answer {
         }
     }
 
-    /// Joins answers that a clause can say to the first one.
+    /// Joins those of the later answers that have a clause to the first one.
     pub(super) fn join(mut answers: Vec<Self>) -> Vec<Self> {
         if answers.len() < 2 {
             return answers;
@@ -286,8 +286,8 @@ fn hottest(e: &Evidence<'_>, hot: &Row, needs: &[Need], now: usize) -> Option<St
     })
 }
 
-/// What to use from async code where threads meet most: a lock, if its operation takes no longer than
-/// a task that awaits its answer.
+/// Advises on async code where threads meet most: a lock, if its operation takes no longer than a task
+/// that awaits its answer.
 fn from_tasks(e: &Evidence<'_>, mode: Mode, hot: &[u64]) -> Option<(String, String)> {
     let vars = *hot.first()?;
     let ns = |name: &'static str| {
@@ -302,7 +302,7 @@ fn from_tasks(e: &Evidence<'_>, mode: Mode, hot: &[u64]) -> Option<(String, Stri
     let [lock_time, task_time] = [lock_ns, task_ns].map(significant);
     let clause = if lock_ns <= task_ns {
         format!(
-            "{lock}, unlocked before any `.await`: an operation takes {lock_time} ns of a CPU; by {task}, \
+            "{lock}, not held across any `.await`: an operation takes {lock_time} ns of a CPU; by {task}, \
              whose tasks await each answer, {task_time} ns"
         )
     } else {
@@ -314,7 +314,7 @@ fn from_tasks(e: &Evidence<'_>, mode: Mode, hot: &[u64]) -> Option<(String, Stri
     Some(("async code".to_owned(), clause))
 }
 
-/// What to use for this workload, in a clause for another one's answer; `None` if it is not a structure.
+/// Advises on this workload in a clause, for another one's answer; `None` if it is not a structure.
 fn aside(e: &Evidence<'_>, row: &Row, needs: &[Need], now: usize) -> Option<(String, String)> {
     let (keys, updates) = e.subject.keys()?;
     let pick = row.picks[now].as_ref()?;
@@ -331,11 +331,9 @@ fn aside(e: &Evidence<'_>, row: &Row, needs: &[Need], now: usize) -> Option<(Str
         ),
         None => pick.words(),
     };
-    let parts = match pick.method.as_str() {
-        "sharded-mutex" | "bucket-locks" | "dashmap" | "scc" => {
-            ", because threads seldom meet in one of its parts"
-        }
-        _ => "",
+    let parts = match method::takes_any_workload(&pick.method) {
+        true => "",
+        false => ", because threads meet at no lock around the whole",
     };
     let later = needs.iter().zip(&row.picks).filter_map(|(need, other)| {
         let other = other.as_ref().filter(|other| other.method != pick.method)?;

@@ -89,12 +89,12 @@ const MAP_KEYS: u64 = 100_000;
 impl Contest<SharedStructure<Map>> {
     /// Returns the contest that `corelay compare` holds beside fetch-add: a map of 100,000 keys by the
     /// usual methods, without latency.
-    pub fn map(quick: bool) -> Self {
+    pub fn map() -> Self {
         let mut workload = SharedStructure::usual(Map::NAME).expect("the map's own name");
         workload.size = MAP_KEYS;
         Self {
             latency: false,
-            ..Self::of_structure(workload, quick).on(Some(vec![1]))
+            ..Self::of_structure(workload, false).on(Some(vec![1]))
         }
     }
 }

@@ -39,9 +39,10 @@ pub struct Live {
 /// If the number of lines is 0 or too large for a [`Shape`].
 pub fn by_hand(lines: usize) -> Vec<u64> {
     let shape = Shape::direct(lines).expect("the number of lines was checked");
-    let list = Vec::<u64>::new();
-    let (list, mut servers) = AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, [list]);
+    let (list, mut servers) =
+        AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, 1, |_| Vec::<u64>::new());
     let server = &mut servers[0];
+    server.begin();
     let mut client = list.client(0).expect("there is no other client");
     for number in 1..2 * lines.max(2) as u64 {
         let note = move |list: &mut Vec<u64>| {
@@ -72,7 +73,7 @@ struct Record {
 
 /// Lets one client issue so many requests to a server on a thread of its own.
 pub fn live(shape: Shape, requests: u64) -> Live {
-    let (record, servers) = AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, [Record::default()]);
+    let (record, servers) = AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, 1, |_| Record::default());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for mut server in servers {

@@ -36,15 +36,21 @@ pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
     #[doc(hidden)]
     type Client;
 
-    /// Makes the lines between one server and this number of clients.
+    /// Returns the places of the lines between one server and this number of clients. Each side
+    /// makes its own lines.
     #[doc(hidden)]
     fn new(setting: Self::Setting, clients: usize) -> Self;
 
-    /// The state of a server that has served nothing yet.
+    /// Makes the server's lines on this thread, and the state of a server that has served nothing
+    /// yet.
+    ///
+    /// # Safety
+    /// This is called on the server's thread, and there is no other state of this server.
     #[doc(hidden)]
-    fn server(&self) -> Self::Server;
+    unsafe fn server(&self) -> Self::Server;
 
-    /// Makes the state of client `index`. Another thread may have been this client before.
+    /// Makes the request lines of client `index` on this thread, unless they are there, and the
+    /// client's state. Another thread may have been this client before.
     ///
     /// # Safety
     /// Until this state is dropped, no other thread is client `index` of these lines. Whatever the
@@ -88,8 +94,8 @@ pub unsafe trait Blocking: Protocol {
     /// Sends a request for `operation` on `object`, waits, and returns the answer.
     ///
     /// # Safety
-    /// `client` was made for these lines, and requests about `object` are executed by their server
-    /// alone.
+    /// `client` was made for these lines, requests about `object` are executed by their server
+    /// alone, and that server has made its lines.
     #[doc(hidden)]
     unsafe fn call<T, O>(
         &self,
@@ -138,6 +144,8 @@ struct Inner<P: Protocol, T> {
     lines: Box<[P]>,
     objects: Objects<T>,
     seats: Seats,
+    /// Makes the object of a number.
+    make: Box<dyn Fn(usize) -> T + Send + Sync>,
 }
 
 // SAFETY: only requests touch an object, which the one server of its lines executes one after the
@@ -146,18 +154,21 @@ struct Inner<P: Protocol, T> {
 unsafe impl<P: Protocol, T: Send> Sync for Inner<P, T> {}
 
 impl<P: Protocol, T> Delegation<P, T> {
-    /// Gives `objects` to this number of servers in turn, with lines for this number of clients.
+    /// Deals out the numbers of `objects` objects to this number of servers in turn, with lines for
+    /// this number of clients.
     ///
-    /// The servers do nothing until they are [run](Server::run).
+    /// The servers do nothing until they are [run](Server::run). Then each makes its objects on its
+    /// own thread, with `make`, which gets an object's number.
     ///
     /// # Panics
-    /// If `servers` is 0.
+    /// If `servers` is 0, or if there are 2<sup>32</sup> servers or objects.
     pub fn new(
         servers: usize,
         clients: usize,
-        objects: impl IntoIterator<Item = T>,
+        objects: usize,
+        make: impl Fn(usize) -> T + Send + Sync + 'static,
     ) -> (Self, Vec<Server<P, T>>) {
-        Self::with(P::Setting::default(), servers, clients, objects)
+        Self::with(P::Setting::default(), servers, clients, objects, make)
     }
 
     /// Makes a delegation as `new` does, with parameters for the protocol.
@@ -165,16 +176,18 @@ impl<P: Protocol, T> Delegation<P, T> {
         setting: P::Setting,
         servers: usize,
         clients: usize,
-        objects: impl IntoIterator<Item = T>,
+        objects: usize,
+        make: impl Fn(usize) -> T + Send + Sync + 'static,
     ) -> (Self, Vec<Server<P, T>>) {
         assert!(servers > 0, "objects need a server; ask for one at least");
         let inner = Arc::new(Inner {
             lines: (0..servers).map(|_| P::new(setting, clients)).collect(),
             objects: Objects::new(servers, objects),
             seats: Seats::new(clients),
+            make: Box::new(make),
         });
         let server = |index| Server {
-            state: P::server(&inner.lines[index]),
+            state: None,
             served: Served::default(),
             index,
             inner: Arc::clone(&inner),
@@ -183,7 +196,8 @@ impl<P: Protocol, T> Delegation<P, T> {
         (Self { inner }, servers)
     }
 
-    /// Makes client `index`, counted from 0. `None` while another client has this index.
+    /// Makes client `index`, counted from 0, with its request lines, if it is the first of this
+    /// index. `None` while another client has this index.
     ///
     /// # Panics
     /// If there are no lines for a client of that number.
@@ -214,7 +228,7 @@ impl<P: Protocol, T> Delegation<P, T> {
     /// ```
     /// use corelay_literature::Ffwd;
     ///
-    /// let (hits, _) = Ffwd::<u64>::new(1, 15, []);
+    /// let (hits, _) = Ffwd::new(1, 15, 1, |_| 0_u64);
     /// let server = hits.footprint();
     /// // A line of 64 bytes for each client, two lines for all of them.
     /// assert_eq!((server.requests, server.responses), (15 * 64, 128));
@@ -223,11 +237,11 @@ impl<P: Protocol, T> Delegation<P, T> {
         self.inner.lines[0].footprint()
     }
 
-    /// Calls `look` with every object, in the order in which they were given. There must be no
-    /// client, and no request on its way.
+    /// Calls `look` with every object, in the order of their numbers. There must be no client and
+    /// no request on its way, and every server must have made its objects.
     ///
     /// # Errors
-    /// [`Busy`] if there is a client or a request.
+    /// [`Busy`] if there is a client or a request, or if a server has not made its objects.
     pub fn inspect(&self, look: impl FnMut(&T)) -> Result<(), Busy> {
         let _seats = self.inner.seats.take_all().ok_or(Busy)?;
         // SAFETY: we have all seats, so nobody is a client, and taking them acquired what clients
@@ -237,7 +251,7 @@ impl<P: Protocol, T> Delegation<P, T> {
             return Err(Busy);
         }
         let mut look = look;
-        for object in self.inner.objects.all() {
+        for object in self.inner.objects.all().ok_or(Busy)? {
             object.with(|object| {
                 // SAFETY: no request is on its way, and nobody can make one while we have the
                 // seats; whatever was executed happened before.
@@ -249,13 +263,13 @@ impl<P: Protocol, T> Delegation<P, T> {
 }
 
 /// The error of [`Delegation::inspect`]: a client exists, or has gone while requests were on their
-/// way.
+/// way, or a server has not made its objects yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a client exists, or a request is on its way")
+        f.write_str("a client exists, a request is on its way, or a server has not begun")
     }
 }
 
@@ -263,18 +277,48 @@ impl std::error::Error for Busy {}
 
 /// The server's half of a delegation: the thread that has it owns the server's objects.
 pub struct Server<P: Protocol, T> {
-    state: P::Server,
+    /// `None` until the server has made its lines and objects.
+    state: Option<P::Server>,
     served: Served,
     index: usize,
     inner: Arc<Inner<P, T>>,
 }
 
 impl<P: Protocol, T: Send> Server<P, T> {
+    /// Makes the server's response lines and its objects, unless they are there. The memory lies on
+    /// the node of the thread that calls this, which should be the thread that runs the server.
+    ///
+    /// [`pass`](Self::pass) and [`run`](Self::run) do this first; until then, clients wait.
+    ///
+    /// # Panics
+    /// With the panic of the code that makes an object.
+    pub fn begin(&mut self) {
+        if self.state.is_none() {
+            let inner = &*self.inner;
+            // SAFETY: there is one `Server` for each of the lines, which we have, and it has no
+            // state yet.
+            let state = unsafe { inner.lines[self.index].server() };
+            // SAFETY: this is the server of that row. (The lines come first: a client that finds
+            // an object finds them, too.)
+            unsafe { inner.objects.make(self.index, &inner.make) };
+            self.state = Some(state);
+        }
+    }
+
     /// Looks at every request line once, and executes the requests it finds. Returns their number.
+    ///
+    /// # Panics
+    /// As for [`begin`](Self::begin), at the first call.
     pub fn pass(&mut self) -> u64 {
+        if self.state.is_none() {
+            self.begin();
+        }
+        let Some(state) = &mut self.state else {
+            unreachable!("the server has begun");
+        };
         // SAFETY: there is one `Server` for each of the lines, and this is it. Requests about its
         // row of objects come by its lines only, and the objects live as long as it does.
-        let work = unsafe { self.inner.lines[self.index].pass(&mut self.state) };
+        let work = unsafe { self.inner.lines[self.index].pass(state) };
         self.served.requests += work.requests;
         self.served.batches += work.batches;
         self.served.passes += 1;
@@ -285,6 +329,9 @@ impl<P: Protocol, T: Send> Server<P, T> {
     /// Serves until `stop` is true and everything that was asked for before has been executed.
     ///
     /// A client that asks after that waits for ever, so stop when all clients are gone.
+    ///
+    /// # Panics
+    /// As for [`begin`](Self::begin), at the first call.
     pub fn run(&mut self, stop: &AtomicBool) {
         let mut wait = Wait::new();
         loop {
@@ -363,7 +410,8 @@ impl<P: Blocking, T> Client<P, T> {
     {
         let (lines, states, objects) = self.parts();
         let (server, object) = objects.at(var);
-        // SAFETY: `client` made the state for these lines, and the object is in their server's row.
+        // SAFETY: `client` made the state for these lines, and the object is in their server's row,
+        // which the server has made after its lines.
         unsafe { lines[server].call(&mut states[server], object, operation) }
     }
 }

@@ -30,6 +30,7 @@ use crate::delegation::{Blocking, Delegation, Protocol, Work};
 use crate::footprint::Footprint;
 use crate::line::RequestLine;
 use crate::request::Request;
+use crate::row::{Row, Rows};
 use crate::wait::Wait;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
@@ -43,7 +44,7 @@ const GROUP: usize = 15;
 /// ```
 /// use corelay_literature::Ffwd;
 ///
-/// let (hits, mut servers) = Ffwd::new(1, 1, [40_u64]);
+/// let (hits, mut servers) = Ffwd::new(1, 1, 1, |_| 40_u64);
 /// std::thread::scope(|s| {
 ///     let asking = s.spawn(|| hits.client(0).unwrap().apply(0, |hits: &mut u64| *hits + 2));
 ///     while servers[0].pass() == 0 {}
@@ -55,10 +56,10 @@ pub type Ffwd<T> = Delegation<FfwdLines, T>;
 /// The lines between a server and its clients, in the layout of ffwd.
 #[derive(Debug)]
 pub struct FfwdLines {
-    /// One line for each client, side by side for the prefetcher.
-    requests: Box<[RequestLine]>,
-    /// The response lines of each group of clients.
-    responses: Box<[ResponseLines]>,
+    /// One line for each client, which the client makes.
+    requests: Rows<RequestLine>,
+    /// The response lines of each group of clients, which the server makes.
+    responses: Row<ResponseLines>,
 }
 
 /// The answers to a group of clients, written by the server.
@@ -102,34 +103,44 @@ unsafe impl Protocol for FfwdLines {
     type Client = FfwdClient;
 
     fn new((): (), clients: usize) -> Self {
+        Self {
+            requests: Rows::of(clients, 1),
+            responses: Row::of(clients.div_ceil(GROUP)),
+        }
+    }
+
+    unsafe fn server(&self) -> Box<[CachePadded<Buffer>]> {
         let response = |_| ResponseLines {
             toggles: AtomicU64::new(0),
             answers: std::array::from_fn(|_| AtomicU64::new(0)),
         };
-        Self {
-            requests: (0..clients).map(|_| RequestLine::new()).collect(),
-            responses: (0..clients.div_ceil(GROUP)).map(response).collect(),
-        }
-    }
-
-    fn server(&self) -> Box<[CachePadded<Buffer>]> {
+        // SAFETY: this is the server (the caller's duty).
+        unsafe { self.responses.make(response) };
         vec![CachePadded::new(Buffer::default()); self.responses.len()].into()
     }
 
     unsafe fn client(&self, index: usize) -> FfwdClient {
+        // SAFETY: this is the only client of that number, and what earlier ones did happens before
+        // this (the caller's duty).
+        unsafe { self.requests.at(index).make(|_| RequestLine::new()) };
         FfwdClient {
             index,
-            toggle: self.requests[index].own_toggle(),
+            toggle: self.request(index).own_toggle(),
         }
     }
 
     #[inline]
     unsafe fn pass(&self, buffers: &mut Box<[CachePadded<Buffer>]>) -> Work {
         let mut work = Work::default();
-        let groups = self.requests.chunks(GROUP).zip(&self.responses);
-        for ((requests, responses), buffer) in groups.zip(buffers) {
+        let groups = self.responses().iter().zip(buffers).enumerate();
+        for (group, (responses, buffer)) in groups {
+            let first = group * GROUP;
+            let clients = GROUP.min(self.requests.len() - first);
             let asked = work.requests;
-            for (client, line) in requests.iter().enumerate() {
+            for client in 0..clients {
+                let Some([line]) = self.requests.at(first + client).get() else {
+                    continue;
+                };
                 let answered = (buffer.toggles >> client) & 1;
                 // SAFETY: this is the server (the caller's duty), and the buffered toggle is what
                 // `copy` writes.
@@ -142,7 +153,7 @@ unsafe impl Protocol for FfwdLines {
                 }
             }
             if work.requests > asked {
-                responses.copy(buffer, requests.len());
+                responses.copy(buffer, clients);
                 work.batches += 1;
             }
         }
@@ -156,11 +167,29 @@ unsafe impl Protocol for FfwdLines {
 
     fn footprint(&self) -> Footprint {
         Footprint {
-            requests: size_of_val(&*self.requests),
-            responses: size_of_val(&*self.responses),
-            server: size_of_val(&*self.server()),
+            requests: size_of::<RequestLine>() * self.requests.len(),
+            responses: size_of::<ResponseLines>() * self.responses.len(),
+            server: size_of::<CachePadded<Buffer>>() * self.responses.len(),
             clients: size_of::<CachePadded<FfwdClient>>() * self.requests.len(),
         }
+    }
+}
+
+impl FfwdLines {
+    /// The request line of client `index`, who has made it.
+    #[inline(always)]
+    fn request(&self, index: usize) -> &RequestLine {
+        match self.requests.at(index).get() {
+            Some([line]) => line,
+            _ => unreachable!("a client has made its line"),
+        }
+    }
+
+    /// The response lines of all groups, which the server has made.
+    #[inline(always)]
+    fn responses(&self) -> &[ResponseLines] {
+        let responses = self.responses.get();
+        responses.expect("a server has made its lines before its objects")
     }
 }
 
@@ -191,14 +220,14 @@ unsafe impl Blocking for FfwdLines {
     where
         O: FnOnce(&mut T) -> u64 + Send,
     {
-        let line = &self.requests[client.index];
+        let line = self.request(client.index);
         client.toggle ^= 1;
         // SAFETY: this is the line's client (the caller's duty), and between calls the toggles are
         // equal.
         unsafe { line.ask(Request::new(object, operation), client.toggle) };
 
         let (group, client_bit) = (client.index / GROUP, client.index % GROUP);
-        let responses = &self.responses[group];
+        let responses = &self.responses()[group];
         let mut wait = None;
         // Acquire: pairs with the Release in `copy`; the answer is there, what the server did is
         // seen, and the line is the client's again.
@@ -219,8 +248,9 @@ mod tests {
     /// Has each of `clients` clients ask once, all before the server's one pass. Returns the counts
     /// of that pass and the answers.
     fn one_pass(clients: usize) -> (Work, Vec<u64>) {
-        let (hits, mut servers) = Ffwd::new(1, clients, [0_u64]);
+        let (hits, mut servers) = Ffwd::new(1, clients, 1, |_| 0_u64);
         let (server, lines) = (&mut servers[0], hits.lines(0));
+        server.begin();
         thread::scope(|s| {
             let ask = |index| {
                 let mut client = hits.client(index).unwrap();
@@ -232,8 +262,8 @@ mod tests {
                 })
             };
             let asking: Vec<_> = (0..clients).map(ask).collect();
-            for line in &lines.requests {
-                while !line.is_turned() {
+            for line in (0..clients).map(|client| lines.requests.at(client)) {
+                while !line.get().is_some_and(|line| line[0].is_turned()) {
                     thread::yield_now();
                 }
             }

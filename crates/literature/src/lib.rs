@@ -15,7 +15,7 @@
 //! use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 //!
 //! // Two servers with two counters each, and lines for one client.
-//! let (counters, servers) = Ffwd::new(2, 1, [0_u64; 4]);
+//! let (counters, servers) = Ffwd::new(2, 1, 4, |_| 0_u64);
 //! let stop = AtomicBool::new(false);
 //! std::thread::scope(|s| {
 //!     for mut server in servers {
@@ -48,8 +48,9 @@
 //! * **Order.** The requests of a client that waits run in its order. [`AsyncLines`] keeps a
 //!   client's order, for each server, with one line, and breaks it with more.
 //! * **Panic.** The papers do not mention panics: an operation that panics aborts the process.
-//! * **Memory.** Sizes and alignment of lines are the papers', checked at compile time. Nothing is
-//!   placed by memory node.
+//! * **Memory.** Sizes and alignment of lines are the papers', checked at compile time. Each server
+//!   makes its objects and response lines on its own thread, each client its request lines on its
+//!   own, so each lies on its thread's memory node (of the kernel's default policy).
 //! * **Cost.** No atomic read-modify-write for any request; one when a client comes.
 //!
 //! # How it works
@@ -65,6 +66,7 @@ mod lines;
 mod objects;
 mod rcl;
 mod request;
+mod row;
 mod seats;
 mod wait;
 

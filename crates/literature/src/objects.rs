@@ -1,7 +1,7 @@
 //! The objects of a delegation, in a row for each server. Each begins on a cache line of its own.
 
-#![forbid(unsafe_code)]
-
+use crate::row::Row;
+use crate::wait::Wait;
 use corelay_sync::facade::cell::UnsafeCell;
 
 /// An object that begins on a cache line of its own.
@@ -16,45 +16,70 @@ struct Position {
     index: u32,
 }
 
-/// The objects of every server, in a row each: the two-dimensional array of the thesis.
+/// The objects of every server, in a row each: the two-dimensional array of the thesis. Each server
+/// makes its own row.
 #[derive(Debug)]
 pub(crate) struct Objects<T> {
-    rows: Box<[Box<[Aligned<T>]>]>,
+    rows: Box<[Row<Aligned<T>>]>,
     positions: Box<[Position]>,
 }
 
 impl<T> Objects<T> {
-    /// Gives the objects to the servers in turn: object `i` to server `i % servers`.
-    pub(crate) fn new(servers: usize, objects: impl IntoIterator<Item = T>) -> Self {
-        let mut rows: Vec<Vec<_>> = (0..servers).map(|_| Vec::new()).collect();
-        let mut positions = Vec::new();
-        for (number, object) in objects.into_iter().enumerate() {
-            let server = number % servers;
-            positions.push(Position {
-                server: u32::try_from(server).expect("there are no 2^32 servers"),
-                index: u32::try_from(rows[server].len()).expect("at most 2^32 objects a server"),
-            });
-            rows[server].push(Aligned(UnsafeCell::new(object)));
-        }
+    /// Deals out the numbers of `objects` objects to the servers in turn: object `i` to server
+    /// `i % servers`. The objects are not made yet.
+    pub(crate) fn new(servers: usize, objects: usize) -> Self {
+        let narrow = |n| u32::try_from(n).expect("there are fewer than 2^32 servers and objects");
+        let position = |number| Position {
+            server: narrow(number % servers),
+            index: narrow(number / servers),
+        };
+        let row = |server| Row::of((objects + servers - 1 - server) / servers);
         Self {
-            rows: rows.into_iter().map(Vec::into_boxed_slice).collect(),
-            positions: positions.into(),
+            rows: (0..servers).map(row).collect(),
+            positions: (0..objects).map(position).collect(),
         }
     }
 
-    /// The server of an object, and the object.
+    /// Makes the row of a server on this thread, unless it is there. `make` gets each object's
+    /// number.
+    ///
+    /// # Safety
+    /// The caller is that server.
+    pub(crate) unsafe fn make(&self, server: usize, mut make: impl FnMut(usize) -> T) {
+        let servers = self.rows.len();
+        let object = |index| Aligned(UnsafeCell::new(make(index * servers + server)));
+        // SAFETY: there is one server of that number (the caller's duty).
+        unsafe { self.rows[server].make(object) };
+    }
+
+    /// The server of an object, and the object. Waits until the server has made its row.
     ///
     /// # Panics
     /// If there is no object of that number.
     #[inline(always)]
     pub(crate) fn at(&self, var: usize) -> (usize, &UnsafeCell<T>) {
-        let position = self.positions[var];
-        let server = position.server as usize;
-        (server, &self.rows[server][position.index as usize].0)
+        let Position { server, index } = self.positions[var];
+        let row = &self.rows[server as usize];
+        let row = row.get().unwrap_or_else(|| wait_for(row));
+        (server as usize, &row[index as usize].0)
     }
 
-    /// All objects, in the order in which they were given.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &UnsafeCell<T>> {
-        (0..self.positions.len()).map(|var| self.at(var).1)
+    /// All objects, in the order of their numbers. `None` if some server has not made its own.
+    pub(crate) fn all(&self) -> Option<impl Iterator<Item = &UnsafeCell<T>>> {
+        let is_made = |row: &Row<_>| row.len() == 0 || row.get().is_some();
+        let are_made = self.rows.iter().all(is_made);
+        are_made.then(|| (0..self.positions.len()).map(|var| self.at(var).1))
+    }
+}
+
+/// Waits until a server has made its row.
+#[cold]
+fn wait_for<T>(row: &Row<T>) -> &[T] {
+    let mut wait = Wait::new();
+    loop {
+        if let Some(values) = row.get() {
+            return values;
+        }
+        wait.again();
     }
 }

@@ -30,6 +30,7 @@
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
 use crate::footprint::Footprint;
+use crate::row::Rows;
 use crate::wait::Wait;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
@@ -43,7 +44,7 @@ use std::ptr;
 /// ```
 /// use corelay_literature::Rcl;
 ///
-/// let (hits, mut servers) = Rcl::new(1, 1, [40_u64]);
+/// let (hits, mut servers) = Rcl::new(1, 1, 1, |_| 40_u64);
 /// std::thread::scope(|s| {
 ///     let asking = s.spawn(|| hits.client(0).unwrap().apply(0, |hits: &mut u64| *hits + 2));
 ///     while servers[0].pass() == 0 {}
@@ -53,8 +54,10 @@ use std::ptr;
 pub type Rcl<T> = Delegation<RclLines, T>;
 
 /// The lines between a server and its clients, in the layout of remote core locking.
+///
+/// Each client makes its own line. The server makes none: the answers use the clients' lines.
 #[derive(Debug)]
-pub struct RclLines(Box<[SectionLine]>);
+pub struct RclLines(Rows<SectionLine>);
 
 /// A section as a function of lock and context. Nothing unwinds out of it (a panic aborts the
 /// process).
@@ -98,23 +101,26 @@ unsafe impl Protocol for RclLines {
     type Client = usize;
 
     fn new((): (), clients: usize) -> Self {
+        Self(Rows::of(clients, 1))
+    }
+
+    unsafe fn server(&self) {}
+
+    unsafe fn client(&self, index: usize) -> usize {
         let line = |_| SectionLine {
             section: UnsafeCell::new([ptr::null(); 2]),
             function: AtomicPtr::new(ptr::null_mut()),
         };
-        Self((0..clients).map(line).collect())
-    }
-
-    fn server(&self) {}
-
-    unsafe fn client(&self, index: usize) -> usize {
+        // SAFETY: this is the only client of that number, and what earlier ones did happens before
+        // this (the caller's duty).
+        unsafe { self.0.at(index).make(line) };
         index
     }
 
     #[inline]
     unsafe fn pass(&self, (): &mut ()) -> Work {
         let mut work = Work::default();
-        for line in &self.0 {
+        for line in self.0.made().flatten() {
             // SAFETY: this is the server, and the sections' objects are its own (the caller's
             // duties).
             work.requests += u64::from(unsafe { line.serve() });
@@ -131,7 +137,7 @@ unsafe impl Protocol for RclLines {
 
     fn footprint(&self) -> Footprint {
         Footprint {
-            requests: size_of_val(&*self.0),
+            requests: size_of::<SectionLine>() * self.0.len(),
             // The answers use the request lines; a context lies in its client's frame, and only
             // while it waits.
             responses: 0,
@@ -208,7 +214,9 @@ unsafe impl Blocking for RclLines {
     where
         O: FnOnce(&mut T) -> u64 + Send,
     {
-        let line = &self.0[*client];
+        let Some([line]) = self.0.at(*client).get() else {
+            unreachable!("a client has made its line");
+        };
         let context = Context {
             operation: UnsafeCell::new(ManuallyDrop::new(operation)),
             answer: UnsafeCell::new(0),

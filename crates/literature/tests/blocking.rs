@@ -23,6 +23,8 @@ for_all_protocols!({
     captures_and_borrows_travel,
     objects_are_dropped_once,
     operations_are_dropped_once,
+    each_side_makes_its_own,
+    a_server_begins_again_after_a_panic,
 });
 
 /// Runs `clients` while servers serve. Returns the servers' counts.
@@ -51,7 +53,7 @@ where
 /// Each of `clients` threads adds one `times` times to each of `objects` objects in turn; every
 /// answer of an object is given once.
 fn count<P: Blocking>(servers: usize, clients: usize, objects: usize, times: usize) {
-    let (counts, halves) = Delegation::<P, u64>::new(servers, clients, vec![0; objects]);
+    let (counts, halves) = Delegation::<P, u64>::new(servers, clients, objects, |_| 0);
     let served = served(halves, || {
         let mut seen = vec![Vec::new(); objects];
         thread::scope(|s| {
@@ -108,7 +110,7 @@ fn more_clients_than_a_group<P: Blocking>() {
 
 /// Clients end after an odd number of requests, and others begin where they have ended.
 fn clients_come_and_go<P: Blocking>() {
-    let (counts, servers) = Delegation::<P, u64>::new(2, 3, [0; 2]);
+    let (counts, servers) = Delegation::<P, u64>::new(2, 3, 2, |_| 0);
     served(servers, || {
         for round in 1..=20 {
             thread::scope(|s| {
@@ -132,7 +134,7 @@ fn clients_come_and_go<P: Blocking>() {
 /// beside others in either, in a group that is full and in one that is not.
 fn toggles_wrap_in_every_state<P: Blocking>() {
     const CLIENTS: usize = 17;
-    let (counts, servers) = Delegation::<P, u64>::new(1, CLIENTS, [0]);
+    let (counts, servers) = Delegation::<P, u64>::new(1, CLIENTS, 1, |_| 0);
     let served = served(servers, || {
         let (mut random, mut total) = (1_u64, 0);
         for _ in 0..stressed(200) {
@@ -167,7 +169,8 @@ fn toggles_wrap_in_every_state<P: Blocking>() {
 }
 
 fn a_seat_has_one_client<P: Blocking>() {
-    let (counts, _servers) = Delegation::<P, u64>::new(1, 2, [7]);
+    let (counts, mut servers) = Delegation::<P, u64>::new(1, 2, 1, |_| 7);
+    servers[0].begin();
     let client = counts.client(1).unwrap();
     assert!(counts.client(1).is_none());
     assert_eq!(counts.inspect(|_| unreachable!()), Err(Busy));
@@ -179,7 +182,8 @@ fn a_seat_has_one_client<P: Blocking>() {
 }
 
 fn a_server_that_is_stopped_serves_what_was_asked<P: Blocking>() {
-    let (counts, mut servers) = Delegation::<P, u64>::new(1, 1, [5]);
+    let (counts, mut servers) = Delegation::<P, u64>::new(1, 1, 1, |_| 5);
+    servers[0].begin();
     let stop = AtomicBool::new(true);
     thread::scope(|s| {
         let asking = s.spawn(|| add(&mut counts.client(0).unwrap(), 0));
@@ -191,7 +195,7 @@ fn a_server_that_is_stopped_serves_what_was_asked<P: Blocking>() {
 }
 
 fn captures_and_borrows_travel<P: Blocking>() {
-    let (lists, servers) = Delegation::<P, Vec<u64>>::new(1, 1, [vec![1]]);
+    let (lists, servers) = Delegation::<P, Vec<u64>>::new(1, 1, 1, |_| vec![1]);
     served(servers, || {
         let (words, mut copy) = ([2_u64, 3], Vec::new());
         let mut client = lists.client(0).unwrap();
@@ -216,8 +220,9 @@ impl Drop for Counted {
 fn objects_are_dropped_once<P: Blocking>() {
     let drops = Arc::new(AtomicUsize::new(0));
     let dropped = || drops.load(Ordering::Relaxed);
-    let objects = (0..5).map(|_| Counted(drops.clone()));
-    let (delegation, servers) = Delegation::<P, Counted>::new(2, 1, objects);
+    let counter = Arc::clone(&drops);
+    let make = move |_| Counted(Arc::clone(&counter));
+    let (delegation, servers) = Delegation::<P, Counted>::new(2, 1, 5, make);
     let capture = Counted(drops.clone());
     let mut client = delegation.client(0).unwrap();
     served(servers, || {
@@ -236,7 +241,7 @@ fn objects_are_dropped_once<P: Blocking>() {
 /// No code of a user runs while a client waits, so nothing unwinds there. A number without an
 /// object is refused before.
 fn operations_are_dropped_once<P: Blocking>() {
-    let (hits, servers) = Delegation::<P, u64>::new(1, 1, [0]);
+    let (hits, servers) = Delegation::<P, u64>::new(1, 1, 1, |_| 0);
     let held = Arc::new(());
     served(servers, || {
         let mut client = hits.client(0).unwrap();
@@ -252,4 +257,39 @@ fn operations_are_dropped_once<P: Blocking>() {
         assert_eq!(Arc::strong_count(&held), 1);
     });
     hits.inspect(|hits| assert_eq!(*hits, 2 * 2)).unwrap();
+}
+
+/// A client waits for a server that has not begun; objects are made where they are served.
+fn each_side_makes_its_own<P: Blocking>() {
+    let made = |_| format!("{:?}", thread::current().id());
+    let (names, mut servers) = Delegation::<P, String>::new(2, 1, 3, made);
+    assert_eq!(names.inspect(|_| ()), Err(Busy), "nothing is made yet");
+    thread::scope(|s| {
+        let asking = s.spawn(|| {
+            let mut client = names.client(0).unwrap();
+            client.apply(1, |name| u64::from(*name == made(0)))
+        });
+        // The other server makes its objects, and the client still waits.
+        servers[0].begin();
+        assert_eq!(names.inspect(|_| ()), Err(Busy));
+        while servers[1].pass() == 0 {}
+        assert_eq!(asking.join().unwrap(), 1, "made and served by one thread");
+    });
+    names.inspect(|name| assert_eq!(*name, made(0))).unwrap();
+}
+
+fn a_server_begins_again_after_a_panic<P: Blocking>() {
+    let turns = AtomicUsize::new(0);
+    let make = move |number| match turns.fetch_add(1, Ordering::Relaxed) {
+        2 => std::panic::resume_unwind(Box::new("by design")),
+        _ => number,
+    };
+    let (numbers, mut servers) = Delegation::<P, usize>::new(1, 1, 5, make);
+    let begun = catch_unwind(AssertUnwindSafe(|| servers[0].begin()));
+    assert_eq!(begun.unwrap_err().downcast_ref(), Some(&"by design"));
+    assert_eq!(numbers.inspect(|_| ()), Err(Busy));
+    assert_eq!(servers[0].pass(), 0);
+    let mut seen = Vec::new();
+    numbers.inspect(|number| seen.push(*number)).unwrap();
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
 }

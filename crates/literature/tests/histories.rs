@@ -47,8 +47,8 @@ macro_rules! channels {
 // Numbers of clients at once: some exceed the number of CPUs, and that of clients that share
 // response lines. The checker follows 128 calls of one object at once.
 channels! {
-    ffwd: [2, 4, 17], Delegation::<FfwdLines, _>::new;
-    rcl: [2, 4, 17], Delegation::<RclLines, _>::new;
+    ffwd: [2, 4, 17], waiting::<FfwdLines, _>;
+    rcl: [2, 4, 17], waiting::<RclLines, _>;
     one_line: [2, 4, 17], lines(Shape::queue(1, 2));
     one_line_directly: [2, 4, 17], lines(Shape::direct(1));
     four_lines: [2, 4, 8], lines(Shape::queue(4, 8));
@@ -62,12 +62,17 @@ type Made<P, T> = (Delegation<P, T>, Vec<Server<P, T>>);
 /// A callback that any thread can make.
 type Then = Box<dyn FnOnce(u64)>;
 
-/// The thesis's lines in this shape.
-fn lines<T>(
+/// One object behind a protocol whose clients wait.
+fn waiting<P: Blocking, T: Default>(clients: usize) -> Made<P, T> {
+    Delegation::new(1, clients, 1, |_| T::default())
+}
+
+/// One object behind the thesis's lines in this shape.
+fn lines<T: Default>(
     shape: Result<Shape, ShapeError>,
-) -> impl Fn(usize, usize, Vec<T>) -> Made<PairLines<Then>, T> {
+) -> impl Fn(usize) -> Made<PairLines<Then>, T> {
     let shape = shape.expect("within bounds");
-    move |servers, clients, objects| AsyncLines::shaped(shape, servers, clients, objects)
+    move |clients| AsyncLines::shaped(shape, 1, clients, 1, |_| T::default())
 }
 
 /// A client, whether it waits for its answers or not.
@@ -213,18 +218,8 @@ fn channels_with_a_fault_are_found_out() {
         let found = |ended: Result<(), Failure<_, _>>| {
             assert!(matches!(ended, Err(Failure::NotLinearizable(_))));
         };
-        found(recorded(
-            &Counting,
-            fault,
-            2,
-            Delegation::<FfwdLines, _>::new,
-        ));
-        found(recorded(
-            &Counting,
-            fault,
-            2,
-            Delegation::<RclLines, _>::new,
-        ));
+        found(recorded(&Counting, fault, 2, waiting::<FfwdLines, _>));
+        found(recorded(&Counting, fault, 2, waiting::<RclLines, _>));
         found(recorded(&Counting, fault, 2, lines(Shape::queue(4, 8))));
         let ended = recorded(&Mapping, fault, 2, lines(Shape::direct(1)));
         assert!(matches!(ended, Err(Failure::NotLinearizable(_))));
@@ -236,12 +231,12 @@ fn recorded<L: Load, P: Protocol>(
     load: &L,
     fault: Fault,
     clients: usize,
-    make: impl Fn(usize, usize, Vec<L::Object>) -> Made<P, L::Object>,
+    make: impl Fn(usize) -> Made<P, L::Object>,
 ) -> Result<(), Failure<L::Operation, L::Output>>
 where
     Client<P, L::Object>: Asks<L::Object>,
 {
-    let (delegation, servers) = make(1, clients, vec![L::Object::default()]);
+    let (delegation, servers) = make(clients);
     // The calls of all clients together, shared out.
     let each = stressed(2_000) as u64 / clients as u64;
     let (stop, all) = (AtomicBool::new(false), Barrier::new(clients));

@@ -50,8 +50,7 @@ fn served<T: Send, C: FnOnce(u64)>(
 fn count(shape: Shape, servers: usize, clients: usize, times: usize) {
     const ROUNDS: usize = 3;
     let objects = servers + 1;
-    let (counts, halves) =
-        AsyncLines::<u64, Then>::shaped(shape, servers, clients, vec![0; objects]);
+    let (counts, halves) = AsyncLines::<u64, Then>::shaped(shape, servers, clients, objects, |_| 0);
     let mut seen = vec![Vec::new(); objects];
     let requests = served(halves, || {
         for _ in 0..ROUNDS {
@@ -107,7 +106,7 @@ fn every_operation_counts_and_every_callback_runs_once() {
 fn toggles_wrap_in_every_state() {
     for shape in [Shape::direct(3), Shape::queue(3, 5)] {
         let shape = shape.unwrap();
-        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 2, [0]);
+        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 2, 1, |_| 0);
         let mut total = 0;
         let requests = served(servers, || {
             for round in 0..stressed(300) as u64 {
@@ -149,7 +148,8 @@ fn toggles_wrap_in_every_state() {
 /// the client goes on.
 fn stepped(lines: u64) -> Vec<u64> {
     let shape = Shape::direct(lines as usize).unwrap();
-    let (list, mut servers) = AsyncLines::<Vec<u64>, fn(u64)>::shaped(shape, 1, 1, [Vec::new()]);
+    let (list, mut servers) = AsyncLines::<Vec<u64>, fn(u64)>::shaped(shape, 1, 1, 1, |_| vec![]);
+    servers[0].begin();
     let mut client = list.client(0).unwrap();
     for number in 1..2 * lines {
         let note = move |list: &mut Vec<u64>| {
@@ -178,7 +178,7 @@ fn more_lines_break_the_order() {
 fn one_line_keeps_the_order() {
     for shape in [Shape::direct(1), Shape::queue(1, 1), Shape::queue(1, 8)] {
         let shape = shape.unwrap();
-        let (list, servers) = AsyncLines::<Vec<u64>, fn(u64)>::shaped(shape, 1, 2, [Vec::new()]);
+        let (list, servers) = AsyncLines::<Vec<u64>, fn(u64)>::shaped(shape, 1, 2, 1, |_| vec![]);
         served(servers, || {
             thread::scope(|s| {
                 for index in 0..2 {
@@ -209,7 +209,8 @@ fn one_line_keeps_the_order() {
 #[test]
 fn a_client_counts_its_looks() {
     let shape = Shape::queue(2, 3).unwrap();
-    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, [0]);
+    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, 1, |_| 0);
+    servers[0].begin();
     let mut client = hits.client(0).unwrap();
     let add = |hits: &mut u64| {
         *hits += 1;
@@ -247,7 +248,8 @@ fn a_client_counts_its_looks() {
 #[test]
 fn a_callback_that_panics_has_had_its_turn() {
     for shape in [Shape::queue(2, 4).unwrap(), Shape::direct(4).unwrap()] {
-        let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+        let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
+        servers[0].begin();
         let mut client = hits.client(0).unwrap();
         let ran = Rc::new(Cell::new(0));
         for number in 0..4 {
@@ -296,7 +298,8 @@ fn issue_unwinding(client: &mut Client<PairLines<Then>, u64>, held: &Arc<()>, un
 #[test]
 fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
     for shape in [Shape::queue(1, 1).unwrap(), Shape::direct(1).unwrap()] {
-        let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+        let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
+        servers[0].begin();
         let mut client = hits.client(0).unwrap();
         let held = Arc::new(());
         issue_unwinding(&mut client, &held, true);
@@ -325,7 +328,8 @@ fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
 #[test]
 fn operations_in_the_queue_are_dropped_with_a_client_whose_callback_unwinds() {
     let shape = Shape::queue(1, 4).unwrap();
-    let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+    let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
+    servers[0].begin();
     let mut client = hits.client(0).unwrap();
     let held = Arc::new(());
     for number in 0..4 {
@@ -342,7 +346,8 @@ fn operations_in_the_queue_are_dropped_with_a_client_whose_callback_unwinds() {
 #[test]
 fn a_request_on_its_way_keeps_others_out() {
     let shape = Shape::direct(2).unwrap();
-    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 2, [0]);
+    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 2, 1, |_| 0);
+    servers[0].begin();
     let mut client = hits.client(0).unwrap();
     client.issue(0, |hits: &mut u64| *hits, |_| ());
     assert_eq!(hits.inspect(|_| ()), Err(Busy));
@@ -356,7 +361,8 @@ fn a_request_on_its_way_keeps_others_out() {
 #[test]
 fn the_next_client_waits_for_its_lines() {
     let shape = Shape::direct(2).unwrap();
-    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, [0]);
+    let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, 1, |_| 0);
+    servers[0].begin();
     let add = |hits: &mut u64| {
         *hits += 1;
         0

@@ -66,12 +66,12 @@ impl Pair {
 
 /// Computes the size of ffwd's lines for a pair; 15 clients share a line of responses.
 pub fn ffwd(clients: usize) -> Pair {
-    of::<FfwdLines>(&Delegation::<_, u64>::new(1, clients, []).0, clients)
+    of::<FfwdLines>(&Delegation::<_, u64>::new(1, clients, 0, |_| 0).0, clients)
 }
 
 /// Computes the size of remote core locking's lines for a pair.
 pub fn rcl() -> Pair {
-    of::<RclLines>(&Delegation::<_, u64>::new(1, 1, []).0, 1)
+    of::<RclLines>(&Delegation::<_, u64>::new(1, 1, 0, |_| 0).0, 1)
 }
 
 /// Computes the size of the thesis's lines and queues for a pair, with plain functions as
@@ -84,7 +84,8 @@ pub fn rcl() -> Pair {
 /// assert_eq!(async_lines(Default::default()).both, 16.0 * 80.0);
 /// ```
 pub fn async_lines(shape: Shape) -> Pair {
-    of(&AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, []).0, 1)
+    let (lines, _) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, 0, |_| 0);
+    of(&lines, 1)
 }
 
 fn of<P: Protocol>(lines: &Delegation<P, u64>, clients: usize) -> Pair {

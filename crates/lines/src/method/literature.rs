@@ -9,9 +9,10 @@ use corelay_literature::{AsyncLines, Blocking, Delegation, Protocol, Server, Sha
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::rc::Rc;
+use std::sync::Mutex;
 
 pub(super) fn blocking<P: Blocking + 'static, O: Object>(object: O, window: &Rc<Window>) {
-    let (object, servers) = Delegation::<P, O>::new(1, window.clients(), [object]);
+    let (object, servers) = Delegation::<P, O>::new(1, window.clients(), 1, once(object));
     serve(servers, window, object, |object, number, window| {
         let mut lines = object.client(number).expect("each is another client");
         let mut client = Client::new(number, window.size());
@@ -25,7 +26,8 @@ pub(super) fn blocking<P: Blocking + 'static, O: Object>(object: O, window: &Rc<
 type Callback = Box<dyn FnOnce(u64)>;
 
 pub(super) fn lines<O: Object>(shape: Shape, object: O, window: &Rc<Window>) {
-    let (object, servers) = AsyncLines::<O, Callback>::shaped(shape, 1, window.clients(), [object]);
+    let clients = window.clients();
+    let (object, servers) = AsyncLines::<O, Callback>::shaped(shape, 1, clients, 1, once(object));
     serve(servers, window, object, |object, number, window| {
         let mut lines = object.client(number).expect("each is another client");
         let mut client = Client::new(number, window.size());
@@ -35,6 +37,12 @@ pub(super) fn lines<O: Object>(shape: Shape, object: O, window: &Rc<Window>) {
             lines.issue(0, client.operation::<O>(), then);
         }
     });
+}
+
+/// Has the server take `object` as its only one.
+fn once<O: Send>(object: O) -> impl Fn(usize) -> O + Send + Sync {
+    let object = Mutex::new(Some(object));
+    move |_| object.lock().unwrap().take().expect("there is one")
 }
 
 /// Runs a server, and `client` for each client, until all clients have ended. Then stops the server

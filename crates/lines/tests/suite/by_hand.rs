@@ -125,7 +125,7 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
     for (clients, written) in [(15, 2), (7, 1), (8, 2)] {
         let places = (1..=clients).chain([0]).collect();
         let counted = run(machine, places, move || {
-            let (number, mut servers) = Ffwd::new(1, clients, [0_u64]);
+            let (number, mut servers) = Ffwd::new(1, clients, 1, |_| 0_u64);
             let number = Rc::new(number);
             let client = |index| {
                 let number = Rc::clone(&number);
@@ -143,6 +143,7 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
             // The server runs at place 0, as the last thread.
             let served = spawn(move || {
                 let mut server = servers.remove(0);
+                server.begin();
                 let all_wait = || (0..100).for_each(|_| pause());
                 all_wait();
                 assert_eq!(server.pass() as usize, clients.len());

@@ -68,9 +68,11 @@ fn a_pair_takes_the_shipped_memory() {
     macro_rules! footprints {
         ($of:ident) => {{
             let channel = $of::delegate::report::Footprint::first();
-            let ffwd = $of::literature::Ffwd::<u64>::new(1, 16, []).0.footprint();
-            let rcl = $of::literature::Rcl::<u64>::new(1, 16, []).0.footprint();
-            let lines = $of::literature::AsyncLines::<u64, fn(u64)>::new(1, 16, []);
+            let ffwd = $of::literature::Ffwd::new(1, 16, 1, |_| 0_u64)
+                .0
+                .footprint();
+            let rcl = $of::literature::Rcl::new(1, 16, 1, |_| 0_u64).0.footprint();
+            let lines = $of::literature::AsyncLines::<u64, fn(u64)>::new(1, 16, 1, |_| 0);
             format!("{channel:?} {ffwd:?} {rcl:?} {:?}", lines.0.footprint())
         }};
     }

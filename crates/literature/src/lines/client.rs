@@ -2,7 +2,7 @@
 //! and its counts.
 
 use super::queue::Queue;
-use super::{PairLines, Shape};
+use super::{Pair, PairLines, Shape};
 use crate::delegation::Client;
 use crate::line::RequestLine;
 use crate::request::Unsent;
@@ -113,10 +113,10 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     /// line free again, even if it panics. Returns whether the line is free.
     ///
     /// # Safety
-    /// This is a client of `lines`.
+    /// This is the client of `pair`.
     #[inline(always)]
-    unsafe fn reap(&mut self, lines: &PairLines<C>, line: usize) -> bool {
-        let response = lines.response(self.index, line);
+    unsafe fn reap(&mut self, pair: Pair<'_>, line: usize) -> bool {
+        let response = pair.response(line);
         // SAFETY: this is the line's client (the caller's duty), and the toggle is that of its
         // request.
         let answer = unsafe { response.look(self.toggles[line]) };
@@ -139,18 +139,18 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     /// Puts a request on a line.
     ///
     /// # Safety
-    /// This is a client of `lines`, and the line is free.
+    /// This is the client of `pair`, and the line is free.
     #[inline(always)]
     unsafe fn ask(
         &mut self,
-        lines: &PairLines<C>,
+        pair: Pair<'_>,
         line: usize,
         (request, in_flight): (Unsent, InFlight<C>),
     ) {
         self.in_flight[line] = Some(in_flight);
         self.toggles[line] ^= 1;
         // SAFETY: this is the line's client, and the line is free (the caller's duties).
-        unsafe { lines.requests(self.index)[line].ask(request.send(), self.toggles[line]) };
+        unsafe { pair.requests[line].ask(request.send(), self.toggles[line]) };
     }
 
     /// Looks at every line once: takes the answers that have come, and gives free lines requests
@@ -160,6 +160,10 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     /// This is a client of `lines`.
     #[inline]
     unsafe fn flush(&mut self, lines: &PairLines<C>) -> bool {
+        // Nothing was asked of a server that has not begun.
+        let Some(pair) = lines.pair(self.index) else {
+            return false;
+        };
         let ready = self.asked.ready;
         let mut has_moved = false;
         let has_queue = lines.shape.pending().is_some();
@@ -167,14 +171,14 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         self.asked.depths += self.pending.len() as u64;
         for line in 0..self.toggles.len() {
             // SAFETY: this is a client of `lines` (the caller's duty).
-            if !unsafe { self.reap(lines, line) } || !has_queue {
+            if !unsafe { self.reap(pair, line) } || !has_queue {
                 continue;
             }
             self.asked.pops += 1;
             if let Some(next) = self.pending.pop() {
                 // SAFETY: this is a client of `lines` (the caller's duty), and `reap` has found the
                 // line free.
-                unsafe { self.ask(lines, line, next) };
+                unsafe { self.ask(pair, line, next) };
                 has_moved = true;
             } else {
                 self.asked.failed_pops += 1;
@@ -218,7 +222,8 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
     /// Asks the server of object `var` for `operation`. `then` gets the answer, once, inside a later
     /// call of this client, or when the client is dropped.
     ///
-    /// It waits if the pending queue is full or, without a queue, if the next line is taken.
+    /// It waits if the pending queue is full or, without a queue, if the next line is taken; and
+    /// until the object's server has begun.
     ///
     /// # Panics
     /// If there is no object of that number. With the panic of a callback, which may be another
@@ -235,9 +240,11 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
         let mut item = (Unsent::new(object, operation), state.track(then));
         let mut wait = None;
         if lines[server].shape.pending().is_none() {
+            let pair = lines[server].pair(state.index);
+            let pair = pair.expect("a server has made its lines before its objects");
             let line = state.next;
             // SAFETY: `client` made the state for these lines.
-            while !unsafe { state.reap(&lines[server], line) } {
+            while !unsafe { state.reap(pair, line) } {
                 wait.get_or_insert_with(Wait::new).again();
             }
             state.next = if line + 1 < state.toggles.len() {
@@ -246,7 +253,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
                 0
             };
             // SAFETY: `client` made the state for these lines, and `reap` has found the line free.
-            unsafe { state.ask(&lines[server], line, item) };
+            unsafe { state.ask(pair, line, item) };
             return;
         }
         while let Err(back) = states[server].pending.push(item) {

@@ -40,6 +40,7 @@ use crate::delegation::sealed::Sealed;
 use crate::delegation::{Delegation, Protocol, Server, Work};
 use crate::footprint::Footprint;
 use crate::line::RequestLine;
+use crate::row::{Row, Rows};
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 use corelay_sync::facade::cell::UnsafeCell;
 use std::fmt;
@@ -52,7 +53,9 @@ use std::marker::PhantomData;
 /// use corelay_literature::{AsyncLines, Shape};
 /// use std::cell::Cell;
 ///
-/// let (hits, mut servers) = AsyncLines::shaped(Shape::queue(4, 8).unwrap(), 1, 1, [40_u64]);
+/// let shape = Shape::queue(4, 8).unwrap();
+/// let (hits, mut servers) = AsyncLines::shaped(shape, 1, 1, 1, |_| 40_u64);
+/// servers[0].begin();
 /// let answer = Cell::new(0);
 /// let mut client = hits.client(0).unwrap();
 /// client.issue(0, |hits: &mut u64| *hits + 2, |hits| answer.set(hits));
@@ -70,19 +73,21 @@ impl<T, C: FnOnce(u64)> AsyncLines<T, C> {
         shape: Shape,
         servers: usize,
         clients: usize,
-        objects: impl IntoIterator<Item = T>,
+        objects: usize,
+        make: impl Fn(usize) -> T + Send + Sync + 'static,
     ) -> (Self, Vec<Server<PairLines<C>, T>>) {
-        Self::with(shape, servers, clients, objects)
+        Self::with(shape, servers, clients, objects, make)
     }
 }
 
 /// The lines between a server and its clients, in the layout of the thesis.
 pub struct PairLines<C> {
     shape: Shape,
-    /// The request lines: a client's lie side by side, client by client.
-    requests: Box<[RequestLine]>,
-    /// The responses in the same order, but each client's begin on a cache line.
-    responses: Box<[FourResponses]>,
+    /// The request lines of each client, which the client makes.
+    requests: Rows<RequestLine>,
+    /// The responses to all clients in turn, which the server makes. Each client's begin on a cache
+    /// line.
+    responses: Row<FourResponses>,
     callback: PhantomData<fn(C)>,
 }
 
@@ -112,23 +117,36 @@ const _: () = assert!(
 // are equal.
 unsafe impl Sync for Response {}
 
+/// The lines between the server and one client, which both have made.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    requests: &'a [RequestLine],
+    responses: &'a [FourResponses],
+}
+
 impl<C> PairLines<C> {
-    /// The response to line `line` of client `client`.
+    /// The lines of client `client`. `None` until both sides have made their own.
     #[inline(always)]
-    fn response(&self, client: usize, line: usize) -> &Response {
-        let first = client * self.shape.lines().div_ceil(4);
-        &self.responses[first + line / 4].0[line % 4]
+    fn pair(&self, client: usize) -> Option<Pair<'_>> {
+        let len = self.shape.lines().div_ceil(4);
+        Some(Pair {
+            requests: self.requests.at(client).get()?,
+            responses: &self.responses.get()?[client * len..][..len],
+        })
     }
 
-    /// The request lines of client `client`.
+    /// The lines of all clients that have come.
     #[inline(always)]
-    fn requests(&self, client: usize) -> &[RequestLine] {
-        let first = client * self.shape.lines();
-        &self.requests[first..first + self.shape.lines()]
+    fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        (0..self.requests.len()).filter_map(|client| self.pair(client))
     }
+}
 
-    fn clients(&self) -> usize {
-        self.requests.len() / self.shape.lines()
+impl<'a> Pair<'a> {
+    /// The response to line `line`.
+    #[inline(always)]
+    fn response(self, line: usize) -> &'a Response {
+        &self.responses[line / 4].0[line % 4]
     }
 }
 
@@ -176,25 +194,30 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     type Client = LinesClient<C>;
 
     fn new(shape: Shape, clients: usize) -> Self {
+        Self {
+            shape,
+            requests: Rows::of(clients, shape.lines()),
+            responses: Row::of(clients * shape.lines().div_ceil(4)),
+            callback: PhantomData,
+        }
+    }
+
+    unsafe fn server(&self) {
         let response = || Response {
             value: UnsafeCell::new(0),
             toggle: AtomicU64::new(0),
         };
         let four = |_| FourResponses(std::array::from_fn(|_| response()));
-        let lines = clients * shape.lines();
-        let fours = clients * shape.lines().div_ceil(4);
-        Self {
-            shape,
-            requests: (0..lines).map(|_| RequestLine::new()).collect(),
-            responses: (0..fours).map(four).collect(),
-            callback: PhantomData,
-        }
+        // SAFETY: this is the server (the caller's duty).
+        unsafe { self.responses.make(four) };
     }
 
-    fn server(&self) {}
-
     unsafe fn client(&self, index: usize) -> LinesClient<C> {
-        LinesClient::new(self.shape, index, self.requests(index))
+        let row = self.requests.at(index);
+        // SAFETY: this is the only client of that number, and what earlier ones did happens before
+        // this (the caller's duty).
+        unsafe { row.make(|_| RequestLine::new()) };
+        LinesClient::new(self.shape, index, row.get().expect("it was made just now"))
     }
 
     unsafe fn leave(&self, client: &mut LinesClient<C>) {
@@ -205,9 +228,9 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     #[inline]
     unsafe fn pass(&self, (): &mut ()) -> Work {
         let mut work = Work::default();
-        for client in 0..self.clients() {
-            for (number, line) in self.requests(client).iter().enumerate() {
-                let response = self.response(client, number);
+        for pair in self.pairs() {
+            for (number, line) in pair.requests.iter().enumerate() {
+                let response = pair.response(number);
                 // SAFETY: this is the server (the caller's duty), and it turns that toggle below.
                 if let Some(request) = unsafe { line.look(load_own(&response.toggle)) } {
                     // SAFETY: the object is the server's (the caller's duty); the toggle is turned
@@ -225,14 +248,12 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     }
 
     unsafe fn is_quiet(&self) -> bool {
-        (0..self.clients()).all(|client| {
-            let mut lines = self.requests(client).iter().enumerate();
+        self.pairs().all(|pair| {
+            let mut lines = pair.requests.iter().enumerate();
             // SAFETY: nobody is a client, and whatever clients did happens before this (the
             // caller's duties).
             lines.all(|(number, line)| unsafe {
-                self.response(client, number)
-                    .look(line.own_toggle())
-                    .is_some()
+                pair.response(number).look(line.own_toggle()).is_some()
             })
         })
     }
@@ -240,10 +261,10 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     fn footprint(&self) -> Footprint {
         let of_client = LinesClient::<C>::bytes(self.shape);
         Footprint {
-            requests: size_of_val(&*self.requests),
-            responses: size_of_val(&*self.responses),
+            requests: size_of::<RequestLine>() * self.shape.lines() * self.requests.len(),
+            responses: size_of::<FourResponses>() * self.responses.len(),
             server: 0,
-            clients: of_client * self.clients(),
+            clients: of_client * self.requests.len(),
         }
     }
 }

@@ -18,6 +18,7 @@ for_all_protocols!({
     two_clients,
     two_servers,
     clients_come_and_go,
+    a_client_waits_for_a_server_that_begins,
 });
 
 type Counts<P> = Arc<Delegation<P, u64>>;
@@ -30,10 +31,13 @@ fn model<P: Blocking + 'static>(
     run: impl Fn(&Counts<P>) -> u64 + Send + Sync + 'static,
 ) {
     loom::model(move || {
-        let (counts, halves) = Delegation::<P, u64>::new(servers, clients, vec![0; servers]);
+        let (counts, halves) = Delegation::<P, u64>::new(servers, clients, servers, |_| 0);
+        // Both sides have made their lines. A model below has them made meanwhile.
+        (0..clients).for_each(|index| drop(counts.client(index)));
         let counts = Arc::new(counts);
         let stop = Arc::new(AtomicBool::new(false));
         let serve = |mut server: Server<P, u64>| {
+            server.begin();
             let stop = Arc::clone(&stop);
             thread::spawn(move || {
                 server.run(&stop);
@@ -96,5 +100,20 @@ fn clients_come_and_go<P: Blocking + 'static>() {
         let asked = answers.iter().flatten().count() as u64;
         assert!(answers.into_iter().flatten().all(|answer| answer < asked));
         asked
+    });
+}
+
+/// Server and client make their lines at the same time.
+fn a_client_waits_for_a_server_that_begins<P: Blocking + 'static>() {
+    loom::model(|| {
+        let (counts, mut servers) = Delegation::<P, u64>::new(1, 1, 1, |_| 5);
+        let asking = thread::spawn(move || {
+            let mut client = counts.client(0).unwrap();
+            add(&mut client, 0)
+        });
+        while servers[0].pass() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(asking.join().unwrap(), 5);
     });
 }

@@ -27,11 +27,12 @@ fn add(client: &mut Asking, sum: &Rc<Cell<u64>>) {
 /// One client issues this number of requests while a server runs.
 fn model(shape: Shape, requests: u64) {
     loom::model(move || {
-        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
         let stop = Arc::new(AtomicBool::new(false));
         let serving: Vec<_> = servers
             .into_iter()
             .map(|mut server| {
+                server.begin();
                 let stop = Arc::clone(&stop);
                 thread::spawn(move || server.run(&stop))
             })
@@ -69,11 +70,12 @@ fn two_lines_behind_a_queue() {
 fn a_server_that_is_stopped_serves_what_was_asked() {
     loom::model(|| {
         let shape = Shape::direct(1).unwrap();
-        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
         let stop = Arc::new(AtomicBool::new(false));
         let mut servers = servers.into_iter();
         let serving = thread::spawn({
             let (stop, mut server) = (Arc::clone(&stop), servers.next().unwrap());
+            server.begin();
             move || {
                 server.run(&stop);
                 server.served().requests
@@ -91,4 +93,26 @@ fn a_server_that_is_stopped_serves_what_was_asked() {
         client.barrier();
         assert_eq!(sum.get(), 1);
     });
+}
+
+/// Server and client make their lines at the same time.
+#[test]
+fn a_client_waits_for_a_server_that_begins() {
+    for shape in [Shape::direct(1), Shape::queue(1, 1)] {
+        loom::model(move || {
+            let (counts, mut servers) =
+                AsyncLines::<u64, Then>::shaped(shape.unwrap(), 1, 1, 1, |_| 5);
+            let asking = thread::spawn(move || {
+                let sum = Rc::new(Cell::new(0));
+                let mut client = counts.client(0).unwrap();
+                add(&mut client, &sum);
+                drop(client);
+                sum.get()
+            });
+            while servers[0].pass() == 0 {
+                thread::yield_now();
+            }
+            assert_eq!(asking.join().unwrap(), 6);
+        });
+    }
 }

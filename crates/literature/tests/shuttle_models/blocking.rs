@@ -22,7 +22,7 @@ const TIMES: usize = 3;
 
 fn two_servers_and_a_group_of_clients<P: Blocking + 'static>() {
     schedules::model(SCHEDULES, || {
-        let (counts, servers) = Delegation::<P, u64>::new(2, CLIENTS, [0; 2]);
+        let (counts, servers) = Delegation::<P, u64>::new(2, CLIENTS, 2, |_| 0);
         let counts = Arc::new(counts);
         let stop = Arc::new(AtomicBool::new(false));
         let serve = |mut server: Server<P, u64>| {

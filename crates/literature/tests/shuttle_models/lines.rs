@@ -24,7 +24,7 @@ type Then = Box<dyn FnOnce(u64)>;
 /// Clients of two servers; each callback runs once, and each answer is given once.
 fn explore(shape: Shape) {
     schedules::model(SCHEDULES, move || {
-        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 2, CLIENTS, [0; 2]);
+        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 2, CLIENTS, 2, |_| 0);
         let counts = Arc::new(counts);
         let stop = Arc::new(AtomicBool::new(false));
         let serving: Vec<_> = servers

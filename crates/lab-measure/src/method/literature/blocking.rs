@@ -39,8 +39,9 @@ struct Waiting<W: Workload, P: Blocking> {
 impl<W: Workload, P: Blocking + 'static> Waiting<W, P> {
     fn start(name: &str, workload: W, point: &Point) -> Result<Box<dyn Contender>, String> {
         let clients = point.servers..point.threads;
-        let objects = (0..point.vars).map(|_| workload.object());
-        let (delegation, servers) = Delegation::new(point.servers, clients.len(), objects);
+        let make = move |_| workload.object();
+        let vars = point.vars as usize;
+        let (delegation, servers) = Delegation::new(point.servers, clients.len(), vars, make);
         Ok(Box::new(Self {
             workload,
             clients,

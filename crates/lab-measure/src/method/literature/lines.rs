@@ -132,9 +132,10 @@ where
     fn start(workload: W, point: &Point, drive: D) -> Result<Box<dyn Contender>, String> {
         let clients = point.servers..point.threads;
         check_memory(point)?;
-        let objects = (0..point.vars).map(|_| workload.object());
+        let make = move |_| workload.object();
+        let (servers, vars) = (point.servers, point.vars as usize);
         let (delegation, servers) =
-            AsyncLines::shaped(point.lines, point.servers, clients.len(), objects);
+            AsyncLines::shaped(point.lines, servers, clients.len(), vars, make);
         Ok(Box::new(Self {
             workload,
             clients,

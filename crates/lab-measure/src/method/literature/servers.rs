@@ -7,7 +7,7 @@ use crate::schema::Trustee;
 use crate::workload::point::Point;
 use corelay_literature::{Protocol, Served, Server};
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 /// Threads that serve while there are clients, until [`end`](Self::end) or the drop.
@@ -48,7 +48,11 @@ impl ClientGate {
 }
 
 impl Servers {
-    /// Starts the servers' threads. They take the first CPUs of the placement and count as threads.
+    /// Starts the servers' threads, and waits until each has made its lines and objects. They take
+    /// the first CPUs of the placement and count as threads.
+    ///
+    /// # Panics
+    /// As a server did whose objects could not be made.
     pub(super) fn start<P, T>(
         name: &str,
         servers: Vec<Server<P, T>>,
@@ -67,13 +71,17 @@ impl Servers {
             .iter()
             .copied()
             .chain(std::iter::repeat(None));
+        let (has_begun, begun) = mpsc::channel();
         for ((number, mut server), cpu) in servers.into_iter().enumerate().zip(cpus) {
-            let gate = Arc::clone(&running.gate);
+            let (gate, has_begun) = (Arc::clone(&running.gate), has_begun.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("{name}-{number}"))
                 .spawn(move || {
                     // The crew's threads on the same CPUs report a failure to pin.
                     let _ = cpu.map(corelay_topology::pin_current_thread);
+                    server.begin();
+                    let _ = has_begun.send(());
+                    drop(has_begun);
                     while gate.wait() {
                         server.run(&gate.rest);
                     }
@@ -81,6 +89,11 @@ impl Servers {
                 })
                 .map_err(|error| format!("--servers: a thread could not be started: {error}"))?;
             running.threads.push(thread);
+        }
+        drop(has_begun);
+        if begun.iter().take(running.threads.len()).count() < running.threads.len() {
+            let panic = running.join().into_iter().find_map(Result::err);
+            std::panic::resume_unwind(panic.expect("a server that has not begun has panicked"));
         }
         Ok(running)
     }
@@ -99,11 +112,14 @@ impl Servers {
 
     /// Ends the servers; returns each one's counts.
     pub(super) fn end(&mut self) -> Vec<Served> {
+        // If a server panicked, the result was wrong already.
+        self.join().into_iter().flatten().collect()
+    }
+
+    fn join(&mut self) -> Vec<std::thread::Result<Served>> {
         self.gate.state().has_ended = true;
         self.gate.has_changed.notify_all();
-        let threads = self.threads.drain(..);
-        // If a server panicked, the result was wrong already.
-        threads.filter_map(|thread| thread.join().ok()).collect()
+        self.threads.drain(..).map(JoinHandle::join).collect()
     }
 }
 

@@ -117,7 +117,7 @@ fn find(messages: &str, targets: &[Target]) -> Result<Vec<Binary>> {
 pub(crate) struct Binary {
     /// The target that it was built from.
     pub(crate) target: Target,
-    program: PathBuf,
+    pub(crate) program: PathBuf,
     /// The folder of its crate.
     dir: PathBuf,
 }

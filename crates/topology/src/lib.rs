@@ -57,7 +57,7 @@
 //! | [`Order`], `place` | the orders of placement |
 //! | [`Placement`] | a CPU for each thread |
 //! | `affinity`, `pin` | the thread's mask: asking, setting, giving back |
-//! | [`node_of`] | where a page lies, as the kernel says |
+//! | [`node_of`], [`node_of_cpu`] | where a page lies, and which node a CPU belongs to, as the kernel says |
 //! | [`Facts`] | model, kernel, hypervisor, clock source |
 //! | `render` | a topology as text |
 
@@ -84,7 +84,7 @@ pub use cgroup::{ControlGroup, Quota};
 pub use cpulist::{CpuListError, MAX_CPUS};
 pub use cpuset::CpuSet;
 pub use facts::Facts;
-pub use memory::{memory_nodes, node_of};
+pub use memory::{memory_nodes, node_of, node_of_cpu};
 pub use order::{Order, OrderError};
 pub use pin::{
     PinError, PinGuard, Pinning, confine_current_thread, is_pinned_beyond, pin_current_thread,

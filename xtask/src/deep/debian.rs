@@ -73,6 +73,13 @@ fn libraries(root: &Path) -> PathBuf {
     root.join("usr/lib").join(multiarch())
 }
 
+/// The words of a shell that run an unpacked program with the libraries that came with it.
+pub(super) fn program(root: &Path, name: &str) -> String {
+    let (root, libraries) = (root.display(), libraries(root).display().to_string());
+    let also = libraries.replace("/usr/lib/", "/lib/");
+    format!("env LD_LIBRARY_PATH={libraries}:{also} {root}/{name}")
+}
+
 /// The numbers of a version.
 fn parts(version: &str) -> Vec<u32> {
     let parts = version.split('.');
@@ -142,7 +149,7 @@ fn apt(home: &Path, debs: &Path, args: &[&str]) -> Command {
 }
 
 /// Gives a command's output, or its last lines as an error if it fails.
-fn said(command: Command) -> Result<String> {
+pub(super) fn said(command: Command) -> Result<String> {
     let what = process::shown(&command);
     let ended = process::capture(command, None)?;
     if ended.good() {

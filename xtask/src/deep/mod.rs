@@ -7,6 +7,7 @@ mod address;
 mod canary;
 mod capi;
 mod debian;
+mod nodes;
 mod stress;
 mod thread;
 mod windows;
@@ -28,6 +29,7 @@ const PARTS: &[(&str, Step)] = &[
     ("thread", thread::run),
     ("aarch64", aarch64::run),
     ("windows", windows::run),
+    ("nodes", nodes::run),
     ("shuttle", models::deep_shuttle),
     ("loom", models::deep_loom),
     ("mutants", |w| mutants::run(w, &mutants::Options::default())),

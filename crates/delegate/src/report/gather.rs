@@ -237,7 +237,7 @@ fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
 mod tests {
     use super::*;
-    use corelay_topology::node_of;
+    use corelay_topology::{node_of, node_of_cpu};
 
     /// A report as on a machine with several nodes: everything is looked at, and found where this
     /// machine has its memory.
@@ -265,8 +265,8 @@ mod tests {
         let client = &report.clients[0];
         let places = client.places.as_ref().expect("looked at");
         assert_eq!((places.asked, on_nodes(&places.by_node)), (3, 3 * known));
-        assert_eq!(report.node.is_some(), cpu.is_some());
-        assert_eq!(client.node.is_some(), cpu.is_some());
+        let near = cpu.and_then(node_of_cpu);
+        assert_eq!((report.node, client.node), (near, near));
         if let (Some(1), Some(node)) = (corelay_topology::memory_nodes(), node) {
             assert_eq!((places.on(node), report.node), (3, Some(node)));
         }

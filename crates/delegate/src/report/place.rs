@@ -1,8 +1,7 @@
 //! The memory nodes on which objects and queues lie, so that a report shows whether they are near
 //! the threads that use them.
 
-use corelay_topology::{Topology, memory_nodes, node_of};
-use std::sync::OnceLock;
+use corelay_topology::{memory_nodes, node_of, node_of_cpu};
 
 /// The memory nodes on which some addresses lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,13 +67,9 @@ impl Surveyor {
 
     /// The node of a CPU.
     pub(super) fn node_of_cpu(self, cpu: Option<usize>) -> Option<usize> {
-        /// Read once: the nodes of CPUs do not change.
-        static MACHINE: OnceLock<Topology> = OnceLock::new();
-        if !self.has_several_nodes() {
-            return None;
-        }
-        let machine = MACHINE.get_or_init(Topology::current);
-        machine.cpu(cpu?).map(|cpu| cpu.node)
+        self.has_several_nodes()
+            .then(|| node_of_cpu(cpu?))
+            .flatten()
     }
 }
 
@@ -102,9 +97,7 @@ mod tests {
         let known = places.by_node.iter().map(|known| known.1).sum::<usize>();
         assert_eq!(known, usize::from(node_of(&here).is_some()));
         let cpu = corelay_topology::current_cpu();
-        if let Some(cpu) = cpu {
-            assert!(several.node_of_cpu(Some(cpu)).is_some());
-        }
+        assert_eq!(several.node_of_cpu(cpu), cpu.and_then(node_of_cpu));
         for nodes in [None, Some(1)] {
             let one = Surveyor { nodes };
             assert_eq!(one.node_of(address), None);

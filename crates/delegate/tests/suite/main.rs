@@ -19,6 +19,7 @@ mod launch_guards;
 mod launch_rings;
 mod launches;
 mod named_requests;
+mod nodes;
 mod parked;
 mod promise_01_typed;
 mod promise_02_borrowing;

@@ -25,6 +25,15 @@ pub(super) fn node_of(address: usize) -> Option<usize> {
     (!failed).then(|| usize::try_from(status[0]).ok()).flatten()
 }
 
+/// The folder of a CPU has a link to that of its node.
+pub(super) fn node_of_cpu(cpu: usize) -> Option<usize> {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
+    entries.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("node")?.parse().ok()
+    })
+}
+
 pub(super) fn has_memory() -> Option<String> {
     std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()
 }

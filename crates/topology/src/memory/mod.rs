@@ -29,6 +29,23 @@ pub fn node_of<T>(address: *const T) -> Option<usize> {
     system::node_of(address.addr())
 }
 
+/// The number of the memory node of a CPU, whether or not this thread may run there. `None` if
+/// there is no such CPU, or if the system does not say.
+///
+/// It reads a folder of the kernel's, which takes some microseconds.
+///
+/// ```
+/// use corelay_topology::{current_cpu, node_of_cpu};
+///
+/// if let Some(node) = current_cpu().and_then(node_of_cpu) {
+///     println!("this runs near the memory of node {node}");
+/// }
+/// assert_eq!(node_of_cpu(usize::MAX), None);
+/// ```
+pub fn node_of_cpu(cpu: usize) -> Option<usize> {
+    system::node_of_cpu(cpu)
+}
+
 /// The number of nodes of this machine that have memory, as of the first call: at least 1. `None`
 /// if the system does not say.
 ///

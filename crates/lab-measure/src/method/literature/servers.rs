@@ -73,12 +73,13 @@ impl Servers {
             .chain(std::iter::repeat(None));
         let (has_begun, begun) = mpsc::channel();
         for ((number, mut server), cpu) in servers.into_iter().enumerate().zip(cpus) {
+            // The thread begins on its CPU, as its allocator touches a page before it runs our code.
+            // The crew's threads on the same CPUs report a failure to pin.
+            let _pinned = cpu.map(corelay_topology::PinGuard::pin);
             let (gate, has_begun) = (Arc::clone(&running.gate), has_begun.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("{name}-{number}"))
                 .spawn(move || {
-                    // The crew's threads on the same CPUs report a failure to pin.
-                    let _ = cpu.map(corelay_topology::pin_current_thread);
                     server.begin();
                     let _ = has_begun.send(());
                     drop(has_begun);

@@ -42,6 +42,8 @@ pub struct Size {
     pub cpus: usize,
     /// Threads, servers included.
     pub threads: usize,
+    /// CPUs of this process in the first socket, where there are several sockets.
+    pub(crate) socket: Option<usize>,
     /// Whether this is a smoke pass, with fewer points.
     pub(crate) short: bool,
     placement: Arc<[Option<usize>]>,
@@ -61,9 +63,12 @@ impl Size {
         let threads = cpus.clamp(2, MOST_THREADS);
         let placement = host.place(&ORDER, threads)?;
         let processors = host.place(&FIBRES_ORDER, cpus.min(MOST_THREADS))?;
+        let sockets = host.topology.packages();
+        let socket = sockets.first().filter(|_| sockets.len() > 1);
         Ok(Self {
             cpus,
             threads,
+            socket: socket.map(|socket| socket.cpus.len().min(threads)),
             short,
             placement: placement.cpus().into(),
             processors: processors.cpus().into(),
@@ -78,6 +83,7 @@ impl Size {
         Self {
             cpus,
             threads: cpus.max(2),
+            socket: (cpus >= 4).then_some(cpus / 2),
             short: true,
             placement: vec![None; cpus.max(2)].into(),
             processors: vec![None; cpus].into(),
@@ -259,6 +265,28 @@ impl Size {
         method: &str,
         threads: usize,
     ) -> Cell {
+        self.ordered_on(&self.placement, x, spec, method, threads)
+    }
+
+    /// Makes a workload that a clock orders, on all CPUs of a socket. `None` if there is only one.
+    pub(super) fn ordered_on_socket(
+        &self,
+        x: impl Into<f64>,
+        spec: Ordered,
+        method: &str,
+    ) -> Option<Cell> {
+        let threads = self.socket?;
+        Some(self.ordered_on(&self.processors, x, spec, method, threads))
+    }
+
+    fn ordered_on(
+        &self,
+        placement: &[Option<usize>],
+        x: impl Into<f64>,
+        spec: Ordered,
+        method: &str,
+        threads: usize,
+    ) -> Cell {
         let method = ordered::method::named(spec.bench, method);
         let entrant = Entrant {
             spec,
@@ -273,7 +301,7 @@ impl Size {
                 fibres: 0,
                 choice: Choice::Uniform,
                 seed: 1,
-                placement: self.placement[..threads].into(),
+                placement: placement[..threads].into(),
             },
             notes: self.notes.clone(),
         };

@@ -1,7 +1,7 @@
 //! The boundary multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more, and the figure
 //! says so wherever such a point stands.
 
-use crate::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
+use crate::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::clocks;
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
@@ -73,15 +73,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         title,
         axis: Axis::log("boundary, by what was measured"),
         quantities: &[Throughput, Uncertain],
-        lines: [1, size.threads]
-            .map(|threads| {
-                let cell = |&scale: &Scale| {
-                    size.ordered(scale.factor(), Spec { bench, scale }, method, threads)
-                };
-                let label = count(threads as u64, "thread", "threads");
-                FigureLine::new(label, Scale::SWEEP.iter().map(cell))
-            })
-            .into(),
+        lines: lines(size, bench, method),
     };
     let list = Bench::List {
         size: 256,
@@ -102,6 +94,27 @@ fn panels(size: &Size) -> Vec<Panel> {
         ),
         panel(RMAP, "Oplog: a read per 10,000 updates", rmap, "oplog-ordo"),
     ]
+}
+
+/// Returns a line for one thread, one for a socket if there are several, and one for all threads.
+fn lines(size: &Size, bench: Bench, method: &'static str) -> Vec<FigureLine> {
+    let line = |label: String, cell: &dyn Fn(Scale) -> Option<Cell>| {
+        let cells: Option<Vec<Cell>> = Scale::SWEEP.iter().map(|&scale| cell(scale)).collect();
+        cells.map(|cells| FigureLine::new(label, cells))
+    };
+    let of_threads = |threads: usize| {
+        let label = count(threads as u64, "thread", "threads");
+        line(label, &|scale| {
+            Some(size.ordered(scale.factor(), Spec { bench, scale }, method, threads))
+        })
+    };
+    let threads = size.socket.unwrap_or(0) as u64;
+    let label = format!("one socket, {}", count(threads, "thread", "threads"));
+    let of_socket = line(label, &|scale| {
+        size.ordered_on_socket(scale.factor(), Spec { bench, scale }, method)
+    });
+    let lines = [of_threads(1), of_socket, of_threads(size.threads)];
+    lines.into_iter().flatten().collect()
 }
 
 /// Returns the smallest and the largest value of each line, relative to that at × 1.
@@ -148,4 +161,26 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     };
     let costs = m.panels().iter().filter_map(cost);
     boundary.into_iter().chain(costs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_has_a_line_where_there_are_several() {
+        let labels = |cpus| {
+            let lines = lines(
+                &Size::test(cpus),
+                Bench::Transfer { variables: 8 },
+                "tl2-ordo",
+            );
+            lines.into_iter().map(|line| line.label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(2), ["1 thread", "2 threads"]);
+        assert_eq!(
+            labels(8),
+            ["1 thread", "one socket, 4 threads", "8 threads"]
+        );
+    }
 }

@@ -1,9 +1,11 @@
 //! What a clock orders, as the users of `corelay bench` meet it: at smoke size, with results checked.
 
-use crate::program::{corelay, fine, refused};
+use crate::program::{command, corelay, fine, refused, text};
 use corelay_history::transactions::{History, Level, check};
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_measure::schema::{ConflictCounts, Mode, Percentiles, Results, Run, Sample};
+use serde_json::Value;
+use std::path::PathBuf;
 
 /// Runs a benchmark; every figure has been checked by the program.
 #[track_caller]
@@ -228,6 +230,48 @@ fn two_accounts_make_transactions_meet_and_the_aborts_are_told() {
     let (unknown, all) = aborts(&runs[0]);
     assert_eq!(unknown, all);
     assert_eq!(aborts(&runs[1]).0, 0);
+}
+
+/// The history that `corelay clock` keeps raises the boundary of benchmarks, too; a damaged one is
+/// refused.
+#[test]
+fn benchmarks_use_the_stored_history() {
+    let state = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        command(state.path()).args(args).output().unwrap()
+    };
+    let clock = run("clock --json");
+    if clock.status.code() != Some(0) {
+        return;
+    }
+    let folder = std::fs::read_dir(state.path().join("corelay")).unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    let is_history = |file: &PathBuf| file.to_string_lossy().contains("clock-");
+    let file = files.find(is_history).unwrap();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let mut wide: Value = serde_json::from_str(&kept).unwrap();
+    let record = &mut wide["records"][0];
+    // As if the boundary had been 10 µs before.
+    let ticks = (8_000.0 * record["ticks_per_ns"].as_f64().unwrap()) as u64;
+    record["largest_ticks"] = ticks.into();
+    record["step_ticks"] = 1.into();
+    record["moved_ticks"] = 0.into();
+    record["boundary_ticks"] = (ticks + ticks / 4).into();
+    std::fs::write(&file, wide.to_string()).unwrap();
+    let bench = "bench timestamp --threads 2 --method ordo --secs 0.01 --samples 1 --json -";
+    let report: Value = serde_json::from_str(&fine(&run(bench))).unwrap();
+    let ns = report["runs"][0]["params"]["boundary_ns"].as_f64().unwrap();
+    assert!((9_900.0..=10_100.0).contains(&ns), "{ns}");
+
+    std::fs::write(&file, &kept[..kept.len() / 2]).unwrap();
+    let refused = run(bench);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("--forget"),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The history of `corelay clock`: the file that keeps earlier calibrations, and the text about it.
 
 use corelay::clock::{Calibration, History, HistoryError, Identity, Ordo, Record};
-use corelay_lab_measure::measure::mode::state_file;
+use corelay_lab_bench::ordered::clocks::history_file;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl StoredHistory {
             Ok(identity) => identity,
             Err(error) => return none(error.to_string()),
         };
-        let Some(path) = file.or_else(|| state_file(&own_file(&identity.machine))) else {
+        let Some(path) = file.or_else(|| history_file(&identity)) else {
             return none("there is no folder to keep it in, because HOME is not set".to_owned());
         };
         if forget && path.exists() {
@@ -173,17 +173,6 @@ impl StoredHistory {
     }
 }
 
-/// Returns the name of a machine's own history file. Several machines may share a home folder.
-fn own_file(machine: &str) -> String {
-    // FNV-1a, because names only have to differ.
-    let hash = machine
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-    format!("clock-{hash:016x}.json")
-}
-
 /// Formats a moment, given in seconds since 1970: `2024-02-29 23:59 UTC`.
 fn utc(unix_s: u64) -> String {
     // Days are counted in the calendar's 400-year cycles. Years begin in March, so that a leap
@@ -219,11 +208,5 @@ mod tests {
         for (unix_s, expected) in known {
             assert_eq!(utc(unix_s), expected);
         }
-    }
-
-    #[test]
-    fn each_machine_has_its_own_file() {
-        assert_ne!(own_file("one"), own_file("another"));
-        assert_eq!(own_file("one"), own_file("one"));
     }
 }

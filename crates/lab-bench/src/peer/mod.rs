@@ -63,6 +63,12 @@ pub(crate) static PEERS: LazyLock<Vec<Peer>> = LazyLock::new(|| {
             sources::BOOST,
         ),
         Peer::new("may", "may's coroutines", Toolchain::Cargo, sources::MAY),
+        Peer::new(
+            "libfibre",
+            "libfibre's fibres, from the folder that CORELAY_LIBFIBRE names",
+            Toolchain::Libfibre,
+            sources::LIBFIBRE,
+        ),
     ]
 });
 

@@ -134,3 +134,9 @@ fn boost() {
 fn may() {
     smoke("may");
 }
+
+#[test]
+#[ignore = "builds a program"]
+fn libfibre() {
+    smoke("libfibre");
+}

@@ -38,8 +38,17 @@ pub(super) const GO: Files = files! {
 /// The program for Boost.Fiber.
 pub(super) const BOOST: Files = files! {
     "boost/main.cpp" = "boost/main.cpp",
-    "boost/frame.hpp" = "boost/frame.hpp",
     "boost/probe.cpp" = "boost/probe.cpp",
+    "cpp/benches.hpp" = "cpp/benches.hpp",
+    "cpp/frame.hpp" = "cpp/frame.hpp",
+};
+
+/// The program for libfibre.
+pub(super) const LIBFIBRE: Files = files! {
+    "libfibre/main.cpp" = "libfibre/main.cpp",
+    "libfibre/probe.cpp" = "libfibre/probe.cpp",
+    "cpp/benches.hpp" = "cpp/benches.hpp",
+    "cpp/frame.hpp" = "cpp/frame.hpp",
 };
 
 #[cfg(test)]

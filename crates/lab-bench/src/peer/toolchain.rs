@@ -4,7 +4,7 @@ use super::Error;
 use super::child::{self, Stopped};
 use corelay_sync::facade::atomic::AtomicBool;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,7 +19,13 @@ pub(super) enum Toolchain {
     Go,
     /// A C++ compiler and Boost's headers and libraries.
     Boost,
+    /// A C++ compiler and a folder with libfibre, which nobody packages: sources, and the library
+    /// that `make` has built.
+    Libfibre,
 }
+
+/// The environment variable that names libfibre's folder.
+const LIBFIBRE: &str = "CORELAY_LIBFIBRE";
 
 /// A toolchain that was found.
 #[derive(Debug)]
@@ -54,7 +60,7 @@ impl Toolchain {
         let (tools, ask): (Vec<String>, _) = match self {
             Self::Cargo => (vec!["cargo".to_owned()], "-vV"),
             Self::Go => (vec!["go".to_owned()], "version"),
-            Self::Boost => {
+            Self::Boost | Self::Libfibre => {
                 let chosen = env::var("CXX").ok().filter(|cxx| !cxx.trim().is_empty());
                 let usual = ["c++", "g++", "clang++"].map(str::to_owned);
                 (chosen.map_or(usual.to_vec(), |cxx| vec![cxx]), "--version")
@@ -65,7 +71,10 @@ impl Toolchain {
         folders.extend(self.usual_folder());
         let tool = tools.iter().find_map(|tool| find_in(&folders, tool));
         let tool = tool.ok_or_else(|| Error::NotInstalled(self.missing(&tools)))?;
-        let version = version(Command::new(&tool).arg(ask))?;
+        let mut version = version(Command::new(&tool).arg(ask))?;
+        if self == Self::Libfibre {
+            version += &libfibre()?.1;
+        }
         Ok(Found { tool, version })
     }
 
@@ -74,14 +83,16 @@ impl Toolchain {
         match self {
             Self::Cargo => Some(PathBuf::from(env::var_os("HOME")?).join(".cargo/bin")),
             Self::Go => Some(PathBuf::from("/usr/local/go/bin")),
-            Self::Boost => None,
+            Self::Boost | Self::Libfibre => None,
         }
     }
 
     /// A clause that says what is missing.
     fn missing(self, tools: &[String]) -> String {
         match self {
-            Self::Boost => format!("there is no C++ compiler ({})", tools.join(", ")),
+            Self::Boost | Self::Libfibre => {
+                format!("there is no C++ compiler ({})", tools.join(", "))
+            }
             Self::Cargo | Self::Go => format!("there is no `{}` in the PATH", tools.join(", ")),
         }
     }
@@ -128,15 +139,20 @@ impl Toolchain {
                     leftovers: None,
                 }
             }
-            Self::Boost => {
+            Self::Boost | Self::Libfibre => {
+                let boost: &[OsString] = &["-lboost_fiber".into(), "-lboost_context".into()];
+                let (libraries, missing) = match self {
+                    Self::Boost => (
+                        boost.to_vec(),
+                        "Boost.Fiber's headers and libraries cannot be found",
+                    ),
+                    _ => (libfibre_flags(), "its library cannot be used"),
+                };
                 let build = |from: &str, to: &str| {
                     let mut build = command(&["-std=c++17", "-O3", "-DNDEBUG", "-pthread"]);
-                    build
-                        .args([from, "-o", to])
-                        .args(["-lboost_fiber", "-lboost_context"]);
+                    build.args([from, "-o", to]).args(&libraries);
                     build
                 };
-                let missing = "Boost.Fiber's headers and libraries cannot be found";
                 Recipe {
                     steps: vec![
                         step(build("probe.cpp", "probe"), Some(missing)),
@@ -148,6 +164,46 @@ impl Toolchain {
             }
         }
     }
+}
+
+/// libfibre's library, and what tells it from another one: its path, its length and its time.
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+fn libfibre() -> Result<(PathBuf, String), Error> {
+    let none = |why: String| Err(Error::NotInstalled(why));
+    let Some(folder) = env::var_os(LIBFIBRE).filter(|folder| !folder.is_empty()) else {
+        return none(format!("{LIBFIBRE} does not name a folder with libfibre"));
+    };
+    let folder = PathBuf::from(folder);
+    let library = folder.join("src/libfibre.a");
+    match library.metadata() {
+        Ok(file) if folder.is_absolute() => {
+            let made = file.modified().ok();
+            let version = format!("{} {} {made:?}", library.display(), file.len());
+            Ok((library, version))
+        }
+        Ok(_) => none(format!("{LIBFIBRE} is no absolute path")),
+        Err(error) => none(format!(
+            "`make` has not built {}: {error}",
+            library.display()
+        )),
+    }
+}
+
+/// The compiler's flags for libfibre. None if it is not there, which `find` has said.
+fn libfibre_flags() -> Vec<OsString> {
+    let Ok((library, _)) = libfibre() else {
+        return Vec::new();
+    };
+    let mut headers = OsString::from("-I");
+    headers.extend(library.parent().map(Path::as_os_str));
+    vec![
+        "-D__LIBFIBRE__".into(),
+        headers,
+        library.into(),
+        "-lrt".into(),
+    ]
 }
 
 /// A cargo command without the settings of the workspace from which the lab was started; see

@@ -125,7 +125,20 @@ fn cell(m: &Measured<'_>, panel: &Drawing, line: &str) -> String {
 fn words(m: &Measured<'_>) -> Vec<String> {
     let panels = m.panels().iter();
     let said = panels.flat_map(|panel| [fastest(m, panel), scales(m, &panel.key, &panel.title)]);
-    said.flatten().collect()
+    said.flatten().chain(missing(m)).collect()
+}
+
+/// Says why a method has no figures.
+fn missing(m: &Measured<'_>) -> Vec<String> {
+    let Some(panel) = m.panels().first() else {
+        return Vec::new();
+    };
+    let why = |line: &String| {
+        let runs = m.runs(&panel.key, line);
+        let why = runs.last()?.1.not_installed.as_ref()?;
+        Some(format!("{} is not installed: {why}.", code(line)))
+    };
+    panel.lines.iter().filter_map(why).collect()
 }
 
 fn fastest(m: &Measured<'_>, drawing: &Drawing) -> Option<String> {

@@ -1,4 +1,6 @@
 // Flags, the clock and the watch of a run, random numbers, and the line of JSON at the end.
+//
+// The program that includes this has the functions declared here.
 
 #pragma once
 
@@ -25,6 +27,10 @@ constexpr std::chrono::seconds PATIENCE{5};
 
 // How many times stop posts each semaphore of churn.
 constexpr int LAST_POSTS = 10'000;
+
+// Which runtime this is.
+static const char* peer_name();
+static std::string peer_version();
 
 // What to run, from the flags.
 struct Plan {
@@ -230,7 +236,7 @@ struct Run {
             if (steady::now() - since > PATIENCE) give_up("did not end once it was told to stop");
         }
         report(true);
-        // Threads of Boost's may sleep for good; the process ends without asking them.
+        // Threads of the runtime may sleep for good; the process ends without asking them.
         std::fflush(stdout);
         _exit(0);
     }
@@ -268,7 +274,25 @@ private:
         std::printf("]");
     }
 
-    void report(bool completed) const;
+    void report(bool completed) const {
+        std::printf(
+            "{\"peer\":\"%s\",\"version\":\"%s\",\"bench\":\"%s\",\"processors\":%llu,"
+            "\"fibres\":%llu,\"operations\":%llu,\"wall_s\":%.9f,\"cpu_s\":%.9f,\"completed\":%s",
+            peer_name(), peer_version().c_str(),
+            plan.bench.c_str(), (unsigned long long)plan.processors, (unsigned long long)plan.crew(),
+            (unsigned long long)sum(tallies, &Tally::operations), wall_, cpu_,
+            completed ? "true" : "false");
+        print("per_fibre", tallies);
+        if (plan.bench == "locality") {
+            print("per_processor", by_processor);
+            std::printf(",\"fibre_migrations\":%llu,\"data_migrations\":%llu",
+                        (unsigned long long)sum(tallies, &Tally::migrations),
+                        (unsigned long long)sum(tallies, &Tally::data_migrations));
+        }
+        if (plan.bench == "transfer")
+            std::printf(",\"rechecks\":%llu", (unsigned long long)sum(tallies, &Tally::rechecks));
+        std::printf(",\"note\":\"\"}\n");
+    }
 };
 
 // Marsaglia's xorshift64; the same in all programs.

@@ -6,7 +6,7 @@
 //! policy. The thesis's dedicated request lines are shown for comparison, as in the thesis.
 
 use super::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source, Work};
-use super::size::{Size, usual_servers};
+use super::size::{Size, named, usual_servers};
 use corelay::Policy;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::flat::{self, BOUND};
@@ -30,13 +30,13 @@ pub(super) const FIGURE: Figure = Figure {
         Printed {
             what: "latency of blocked against queue",
             there: "up to 15.5 % lower",
-            here: |m| {
-                let (blocked, queue) = (latency(m, "flat-blocked")?, latency(m, "flat-queue")?);
-                Some(match blocked / queue {
-                    r if r <= 1.0 => format!("{} lower", percent(1.0 - r)),
-                    r => format!("{} higher", percent(r - 1.0)),
-                })
-            },
+            here: |m| lower(m, "flat-lines:blocked", "flat-lines:queue"),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the same, on corelay's channel",
+            there: "not shown",
+            here: |m| lower(m, "flat-blocked", "flat-queue"),
             drawn: Drawn::Nowhere,
         },
         Printed {
@@ -44,7 +44,7 @@ pub(super) const FIGURE: Figure = Figure {
             there: "doorbell",
             here: |m| {
                 let lines = &m.panel("threads")?.lines;
-                let flat = lines.iter().filter(|line| line.as_str() != DEDICATED);
+                let flat = lines.iter().filter(|line| line.starts_with("flat-lines"));
                 let of = |line: &'_ String| Some((line.clone(), latency(m, line)?));
                 let longest = flat.filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))?;
                 Some(format!("{}, {} ns", longest.0, significant(longest.1)))
@@ -54,13 +54,25 @@ pub(super) const FIGURE: Figure = Figure {
         Printed {
             what: "latency of flat queue against dedicated lines",
             there: "on the order of 10 times",
-            here: |m| Some(times(latency(m, "flat-queue")? / latency(m, DEDICATED)?)),
+            here: |m| {
+                Some(times(
+                    latency(m, "flat-lines:queue")? / latency(m, DEDICATED)?,
+                ))
+            },
             drawn: Drawn::Nowhere,
         },
     ],
     words,
     ..Figure::PLAIN
 };
+
+/// Compares the latencies of two lines.
+fn lower(m: &Measured<'_>, line: &str, than: &str) -> Option<String> {
+    Some(match latency(m, line)? / latency(m, than)? {
+        r if r <= 1.0 => format!("{} lower", percent(1.0 - r)),
+        r => format!("{} higher", percent(r - 1.0)),
+    })
+}
 
 /// Wraps a policy so that its requests are timed, and its looks for responses are counted.
 macro_rules! observed {
@@ -75,6 +87,14 @@ const POLICIES: [Method; 5] = [
     observed!(flat::blocked(), Policy::Blocked),
     observed!(flat::queue(), Policy::Queue),
     observed!(flat::adaptive(), Policy::Adaptive),
+];
+
+/// The same policies on the thesis's own lines.
+const SOURCES: [&str; 4] = [
+    "flat-lines:bound",
+    "flat-lines:doorbell",
+    "flat-lines:blocked",
+    "flat-lines:queue",
 ];
 
 fn panels(size: &Size) -> Vec<Panel> {
@@ -97,7 +117,8 @@ fn panels(size: &Size) -> Vec<Panel> {
         FigureLine::new(method.name(), cells(way, &|_| 0))
     };
     let dedicated = lines::queue(16, 32);
-    let mut lines: Vec<FigureLine> = POLICIES.map(flat).into();
+    let of_source = SOURCES.iter().map(|&name| flat(named(name)));
+    let mut lines: Vec<FigureLine> = of_source.chain(POLICIES.map(flat)).collect();
     lines.insert(
         0,
         FigureLine::new(DEDICATED, cells(dedicated, &usual_servers)),
@@ -121,9 +142,10 @@ fn latency(m: &Measured<'_>, line: &str) -> Option<f64> {
 
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
-    if let (Some(queue), Some(dedicated)) = (latency(m, "flat-queue"), latency(m, DEDICATED)) {
+    let queue = latency(m, "flat-lines:queue");
+    if let (Some(queue), Some(dedicated)) = (queue, latency(m, DEDICATED)) {
         said.push(format!(
-            "A request of `flat-queue` takes {} ns, one on dedicated lines {}: {}.",
+            "A request of `flat-lines:queue` takes {} ns, one on dedicated lines {}: {}.",
             significant(queue),
             significant(dedicated),
             if queue > 3.0 * dedicated {
@@ -136,7 +158,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     }
     said.push(format!(
         "Latency follows from the number of requests in flight (Little's law): every line here may \
-         have {IN_FLIGHT} per pair. It is the average over the requests that were timed, one in 64."
+         have {IN_FLIGHT} per pair, but `flat-lines` without a queue 16. It is the average over the requests that were timed, one in 64."
     ));
     said
 }

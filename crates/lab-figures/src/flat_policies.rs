@@ -8,8 +8,13 @@ use corelay_lab_report::figure::quantity::Quantity::Throughput;
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::words::{code, count, times};
 
-/// The thesis's policies and, last, corelay's own.
-const POLICIES: [&str; 6] = [
+/// The thesis's policies on its own lines, then on corelay's channel; last, corelay's own.
+const POLICIES: [&str; 11] = [
+    "flat-lines:fast-path",
+    "flat-lines:bound",
+    "flat-lines:doorbell",
+    "flat-lines:blocked",
+    "flat-lines:queue",
     "flat-fast-path",
     "flat-bound",
     "flat-doorbell",
@@ -17,6 +22,9 @@ const POLICIES: [&str; 6] = [
     "flat-queue",
     "flat-adaptive",
 ];
+
+/// The policy that is the source's best, on the source's lines.
+const SOURCES_BEST: &str = "flat-lines:queue";
 
 pub(super) const FIGURE: Figure = Figure {
     name: "flat-policies",
@@ -37,12 +45,15 @@ pub(super) const FIGURE: Figure = Figure {
             drawn: Drawn::Nowhere,
         },
         Printed {
-            what: "blocked / queue at the most threads",
+            what: "blocked / queue at the most threads, on the source's lines",
             there: "“comparable”",
-            here: |m| {
-                let (x, queue) = m.last("threads", "flat-queue")?;
-                Some(times(m.mops("threads", "flat-blocked", x)? / queue))
-            },
+            here: |m| blocked_by_queue(m, "flat-lines:blocked", "flat-lines:queue"),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the same, on corelay's channel",
+            there: "not shown",
+            here: |m| blocked_by_queue(m, "flat-blocked", "flat-queue"),
             drawn: Drawn::Nowhere,
         },
     ],
@@ -67,20 +78,26 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
+fn blocked_by_queue(m: &Measured<'_>, blocked: &str, queue: &str) -> Option<String> {
+    let (x, queue) = m.last("threads", queue)?;
+    Some(times(m.mops("threads", blocked, x)? / queue))
+}
+
 fn best<'a>(m: &Measured<'a>) -> Option<(&'a str, f64)> {
-    let (x, _) = m.last("threads", "flat-queue")?;
+    let (x, _) = m.last("threads", SOURCES_BEST)?;
     m.winner("threads", x)
 }
 
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
-    if let (Some((best, mops)), Some((x, queue))) = (best(m), m.last("threads", "flat-queue")) {
-        let more = if best == "flat-queue" {
+    if let (Some((best, mops)), Some((x, queue))) = (best(m), m.last("threads", SOURCES_BEST)) {
+        let more = if best == SOURCES_BEST {
             "as in the source".to_owned()
         } else {
             format!(
-                "{} what `flat-queue` does, the source's best",
-                times(mops / queue)
+                "{} what {} does, the source's best",
+                times(mops / queue),
+                code(SOURCES_BEST)
             )
         };
         said.push(format!(
@@ -91,9 +108,10 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
     }
     said.push(
-        "The policies decide when members of corelay's own flat teams serve. They share one channel, \
-         which sends requests in batches even with `flat-blocked`, while the source's `blocked` \
-         sends each request by itself. That may narrow the gap between the two."
+        "`flat-lines` is the source's own: 16 request lines for each pair, of which `blocked` and \
+         the policies after it write one request at a time. The other lines are corelay's flat \
+         teams by the same policies, on its channel, which sends requests in batches even with \
+         `flat-blocked`."
             .to_owned(),
     );
     said

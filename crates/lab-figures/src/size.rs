@@ -12,7 +12,7 @@ use corelay_lab_bench::ordered::contest::Entrant;
 use corelay_lab_bench::ordered::{self, spec::Spec as Ordered};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
-use corelay_lab_measure::method::{Kind, Method};
+use corelay_lab_measure::method::{self, Kind, METHODS, Method};
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
@@ -314,9 +314,10 @@ pub(super) fn usual_servers(threads: usize) -> usize {
     (threads * 16 / 56).max(1)
 }
 
-/// Returns the method of that name.
+/// Returns the method of that name, which may contain parameters.
 pub(super) fn named(name: &str) -> Method {
-    Method::named(name).expect("a figure names methods that there are")
+    let method = method::named(&METHODS, name).and_then(Result::ok);
+    method.expect("a figure names methods that there are")
 }
 
 #[cfg(test)]

@@ -348,9 +348,47 @@ impl<P: Protocol, T: Send> Server<P, T> {
         }
     }
 
+    /// Runs an operation on the object of that number, if it is this server's. Otherwise gives the
+    /// operation back. The server has begun.
+    ///
+    /// # Safety
+    /// The caller keeps a seat, so that nobody inspects the objects.
+    ///
+    /// # Panics
+    /// If there is no object of that number. A panic of the operation aborts the process, as those of
+    /// requests do.
+    #[inline(always)]
+    pub(crate) unsafe fn run_own<O>(&mut self, var: usize, operation: O) -> Result<u64, O>
+    where
+        O: FnOnce(&mut T) -> u64,
+    {
+        if self.inner.objects.server_of(var) != self.index {
+            return Err(operation);
+        }
+        let (_, object) = self.inner.objects.at(var);
+        let unwinding = AbortGuard;
+        let answer = object.with_mut(|object| {
+            // SAFETY: this is the object's server: requests about it are executed inside `pass`
+            // alone, which nobody calls while the server is borrowed. Nobody inspects it (the
+            // caller's duty).
+            operation(unsafe { &mut *object })
+        });
+        std::mem::forget(unwinding);
+        Ok(answer)
+    }
+
     /// The counts of what it has done so far.
     pub fn served(&self) -> Served {
         self.served
+    }
+}
+
+/// Aborts the process when it is dropped.
+struct AbortGuard;
+
+impl Drop for AbortGuard {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 
@@ -413,6 +451,15 @@ impl<P: Blocking, T> Client<P, T> {
         // SAFETY: `client` made the state for these lines, and the object is in their server's row,
         // which the server has made after its lines.
         unsafe { lines[server].call(&mut states[server], object, operation) }
+    }
+}
+
+/// Another handle to the same objects.
+impl<P: Protocol, T> Clone for Delegation<P, T> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
     }
 }
 

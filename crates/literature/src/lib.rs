@@ -9,6 +9,7 @@
 //! | [`Ffwd`] | a line per client | two lines for 15 clients, written at once | Roghanchi, Eriksson and Basu 2017 |
 //! | [`Rcl`] | a line per client: lock, context, function | in the same line, and in the client's frame | Lozi and others 2012 |
 //! | [`AsyncLines`] | N lines per client, a pending queue before them | 16 bytes for each line | the thesis on asynchronous delegation |
+//! | [`Member`] | the same lines, and each thread is client and server | the same | its section on flat delegation |
 //!
 //! ```
 //! use corelay_literature::Ffwd;
@@ -60,6 +61,7 @@
 
 mod delegation;
 mod ffwd;
+mod flat;
 mod footprint;
 mod line;
 mod lines;
@@ -72,6 +74,7 @@ mod wait;
 
 pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
 pub use ffwd::{Ffwd, FfwdLines};
+pub use flat::{FlatPolicy, Member, Place, Team};
 pub use footprint::Footprint;
 pub use lines::{Asked, AsyncLines, PairLines, ParseShapeError, Shape, ShapeError};
 pub use rcl::{Rcl, RclLines};

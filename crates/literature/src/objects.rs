@@ -52,6 +52,15 @@ impl<T> Objects<T> {
         unsafe { self.rows[server].make(object) };
     }
 
+    /// The server of an object.
+    ///
+    /// # Panics
+    /// If there is no object of that number.
+    #[inline(always)]
+    pub(crate) fn server_of(&self, var: usize) -> usize {
+        self.positions[var].server as usize
+    }
+
     /// The server of an object, and the object. Waits until the server has made its row.
     ///
     /// # Panics

@@ -260,6 +260,13 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             schedule: IfAsked(noop::calls_back()),
         },
         Entry {
+            method: literature::flat_lines(),
+            form: Later,
+            what: "the thesis's request lines, and each thread is client and server",
+            compared: None,
+            schedule: IfAsked(noop::calls_back()),
+        },
+        Entry {
             method: fibres::method(),
             form: Waits,
             what: "corelay's delegation by fibres, each of which waits for its answer",

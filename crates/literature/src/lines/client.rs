@@ -234,6 +234,21 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
     where
         O: FnOnce(&mut T) -> u64 + Send + 'static,
     {
+        self.issue_meanwhile(var, operation, then, |_| false);
+    }
+
+    /// Does [`issue`](Self::issue). While it waits for room, it calls `meanwhile` before each look,
+    /// with the number of the server; that returns whether it has done anything.
+    #[inline]
+    pub(crate) fn issue_meanwhile<O>(
+        &mut self,
+        var: usize,
+        operation: O,
+        then: C,
+        mut meanwhile: impl FnMut(usize) -> bool,
+    ) where
+        O: FnOnce(&mut T) -> u64 + Send + 'static,
+    {
         let (lines, states, objects) = self.parts();
         let (server, object) = objects.at(var);
         let state = &mut states[server];
@@ -245,7 +260,10 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
             let line = state.next;
             // SAFETY: `client` made the state for these lines.
             while !unsafe { state.reap(pair, line) } {
-                wait.get_or_insert_with(Wait::new).again();
+                match meanwhile(server) {
+                    true => wait = None,
+                    false => wait.get_or_insert_with(Wait::new).again(),
+                }
             }
             state.next = if line + 1 < state.toggles.len() {
                 line + 1
@@ -256,10 +274,12 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
             unsafe { state.ask(pair, line, item) };
             return;
         }
+        let mut is_first = true;
         while let Err(back) = states[server].pending.push(item) {
             item = back;
-            states[server].asked.failed_pushes += u64::from(wait.is_none());
-            if flush(lines, states) {
+            states[server].asked.failed_pushes += u64::from(std::mem::take(&mut is_first));
+            let has_done = meanwhile(server);
+            if flush(lines, states) | has_done {
                 wait = None;
             } else {
                 wait.get_or_insert_with(Wait::new).again();
@@ -275,6 +295,11 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
     pub fn flush(&mut self) -> bool {
         let (lines, states, _) = self.parts();
         flush(lines, states)
+    }
+
+    /// Whether everything that this client has asked for is executed and its callbacks have run.
+    pub(crate) fn is_done(&mut self) -> bool {
+        self.parts().1.iter().all(|state| state.is_done())
     }
 
     /// Waits until everything that this client has asked for is executed and its callbacks have

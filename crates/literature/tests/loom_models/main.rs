@@ -5,4 +5,5 @@
 mod common;
 
 mod blocking;
+mod flat;
 mod lines;

@@ -8,4 +8,5 @@ mod common;
 mod schedules;
 
 mod blocking;
+mod flat;
 mod lines;

@@ -11,6 +11,7 @@ pub(crate) fn stressed(n: usize) -> usize {
 }
 
 /// Stops servers when it is dropped, even if the test fails.
+#[allow(dead_code, reason = "not every test file needs all of it")]
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {

@@ -45,14 +45,11 @@ pub const fn async_lines<W: Workload>() -> Method<W> {
         }),
         // The callbacks differ: on a schedule each knows when its operation was due.
         ..Method::new(NAME, Kind::Dedicated, |w, p, _| match p.load {
-            None => Lines::start(w, p, closed_loop),
+            None => Lines::start(w, p, |workload, client, asking| {
+                closed_loop(workload, client, asking)
+            }),
             Some(_) => Lines::start(w, p, |workload, client, asking| {
-                on_schedule(workload, client, asking, |ticket| {
-                    move |answer| {
-                        std::hint::black_box(answer);
-                        ticket.answered();
-                    }
-                })
+                on_schedule(workload, client, asking, redeem)
             }),
         })
     }
@@ -112,6 +109,38 @@ pub fn rooted<const ROOTS: u32>(method: Method) -> Method {
 /// A client of the protocol, with callbacks of type `C`.
 type LinesClient<W, C> = corelay_literature::Client<PairLines<C>, <W as Workload>::Object>;
 
+/// One who issues requests on the thesis's lines, and gets the answers in callbacks.
+pub(super) trait Issues<T, C> {
+    /// Issues an operation on object `var`.
+    fn issue<O>(&mut self, var: usize, operation: O, then: C)
+    where
+        O: FnOnce(&mut T) -> u64 + Send + 'static;
+
+    /// Looks at all lines once.
+    fn look(&mut self);
+
+    /// Waits until all callbacks have run.
+    fn barrier(&mut self);
+}
+
+impl<T, C: FnOnce(u64)> Issues<T, C> for corelay_literature::Client<PairLines<C>, T> {
+    #[inline]
+    fn issue<O>(&mut self, var: usize, operation: O, then: C)
+    where
+        O: FnOnce(&mut T) -> u64 + Send + 'static,
+    {
+        corelay_literature::Client::issue(self, var, operation, then);
+    }
+
+    fn look(&mut self) {
+        self.flush();
+    }
+
+    fn barrier(&mut self) {
+        corelay_literature::Client::barrier(self);
+    }
+}
+
 struct Lines<W: Workload, C: FnOnce(u64), D> {
     workload: W,
     clients: Range<usize>,
@@ -131,7 +160,7 @@ where
 {
     fn start(workload: W, point: &Point, drive: D) -> Result<Box<dyn Contender>, String> {
         let clients = point.servers..point.threads;
-        check_memory(point)?;
+        check_memory(point.lines, point.servers * clients.len())?;
         let make = move |_| workload.object();
         let (servers, vars) = (point.servers, point.vars as usize);
         let (delegation, servers) =
@@ -148,10 +177,10 @@ where
 }
 
 /// Issues operations as soon as there is room; an operation counts when its callback has run.
-fn closed_loop<W: Workload>(
+pub(super) fn closed_loop<W: Workload>(
     workload: W,
     client: Client,
-    asking: &mut LinesClient<W, fn(u64)>,
+    asking: &mut impl Issues<W::Object, fn(u64)>,
 ) -> u64 {
     if let Some(mut worker) = workload.worker(&client) {
         return issue_each(&mut *worker, |ask| match ask {
@@ -159,7 +188,7 @@ fn closed_loop<W: Workload>(
                 let run = move |object: &mut W::Object| operation.run(object).number();
                 asking.issue(var, run, keep);
             }
-            None => _ = asking.flush(),
+            None => asking.look(),
         });
     }
     let mut next = client.requests(workload);
@@ -176,10 +205,10 @@ fn closed_loop<W: Workload>(
 }
 
 /// Issues each operation when it is due.
-fn on_schedule<W: Workload, C: FnOnce(u64)>(
+pub(super) fn on_schedule<W: Workload, C: FnOnce(u64)>(
     workload: W,
     client: Client,
-    asking: &mut LinesClient<W, C>,
+    asking: &mut impl Issues<W::Object, C>,
     redeem: impl Fn(Ticket) -> C,
 ) -> u64 {
     let mut next = client.requests(workload);
@@ -190,16 +219,23 @@ fn on_schedule<W: Workload, C: FnOnce(u64)>(
             let run = move |object: &mut W::Object| operation.run(object).number();
             asking.borrow_mut().issue(var, run, redeem(ticket));
         },
-        || _ = asking.borrow_mut().flush(),
+        || asking.borrow_mut().look(),
         || asking.borrow_mut().barrier(),
     )
 }
 
+/// The callback of an operation on a schedule: it reads the clock.
+pub(super) fn redeem(ticket: Ticket) -> impl FnOnce(u64) + 'static {
+    move |answer| {
+        std::hint::black_box(answer);
+        ticket.answered();
+    }
+}
+
 /// Checks that lines and queues of all pairs fit into half of the available memory.
-fn check_memory(point: &Point) -> Result<(), String> {
-    let shape = point.lines;
+pub(super) fn check_memory(shape: Shape, pairs: usize) -> Result<(), String> {
     let queue = shape.pending().unwrap_or(0);
-    let pairs = (point.servers * (point.threads - point.servers)) as u64;
+    let pairs = pairs as u64;
     // Per line: the request, its response, and the client's state. Per queue entry: a request.
     let bytes = pairs * (shape.lines() * (64 + 16 + 40) + queue * 88) as u64;
     match available_bytes() {

@@ -6,16 +6,19 @@
 //! * `async-lines`: N request lines per client and server, and a queue before them; answers come
 //!   to a callback, as for `trust-then`. With parameters `async-lines:N`, `async-lines:NxL` and
 //!   `async-lines:N-direct`.
+//! * `flat-lines`: the same lines, and each thread is client and server, by the thesis's policies.
 //!
 //! The variables are dealt out to the servers in turn. An operation travels as the papers'
 //! requests do: a function pointer, a pointer to the variable, and the operation's captures as
 //! words (none for fetch-add); the answer is a word.
 
 mod blocking;
+pub mod flat;
 pub mod lines;
 mod servers;
 
 pub use blocking::{ffwd, rcl};
+pub use flat::flat_lines;
 pub use lines::async_lines;
 
 use crate::workload::operation::{LINE_BYTES, Workload};

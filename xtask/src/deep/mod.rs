@@ -7,6 +7,7 @@ mod address;
 mod canary;
 mod capi;
 mod debian;
+mod hash;
 mod nodes;
 mod stress;
 mod thread;
@@ -25,6 +26,7 @@ const PARTS: &[(&str, Step)] = &[
     ("stress", stress::run),
     ("address", address::run),
     ("smoke", smoke),
+    ("hash", hash::run),
     ("capi", capi::run),
     ("thread", thread::run),
     ("aarch64", aarch64::run),

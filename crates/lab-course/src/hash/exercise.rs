@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::mark::{Mark, RUBRIC, Scaling, mark};
 use super::project::{Answer, Workshop};
-use super::run::{Checked, Limited};
+use super::run::{Checked, Limited, new_seed};
 use super::scaling::{Measured, threads};
 use crate::guess::Question;
 use crate::shown::{Guess, Part, Shown};
@@ -44,10 +44,11 @@ impl Exercise<'_> {
         let mut shown = Shown::new(STEP, "A hash table that threads share: one lock, or many");
         let workshop = Workshop::open()?;
         let mut calls = 0;
+        let seed = new_seed();
         // The reference comes last: the measuring program was already built with the start.
         for (answer, measure) in workshop.own()?.iter().zip([self.measure, false]) {
-            match self.look(&workshop, answer, measure)? {
-                Ok(checked) => calls += checked.calls,
+            match self.look(&workshop, answer, measure, seed)? {
+                Ok(checked) => calls += checked.turn_calls + checked.calls,
                 Err(fault) => {
                     shown.wrong.push(format!("The {}: {fault}", answer.shown));
                     shown.parts.extend(listing(&fault));
@@ -56,11 +57,11 @@ impl Exercise<'_> {
             }
         }
         shown.parts.push(Part::Words(format!(
-            "Both were checked first: no key twice, lost or left over, every answer as it should \
-             be, and an order that explains them in {} recorded calls.",
+            "Both were checked first, and no fault was found: no key twice, lost or left over, \
+             every answer as it should be, and an order that explains them in {} recorded calls.",
             grouped(calls as u64)
         )));
-        shown.figures = json!({ "recorded_calls": calls });
+        shown.figures = json!({ "recorded_calls": calls, "seed": seed });
         let mut guess = guess;
         if self.measure {
             match self.scale(&workshop, &["start", "reference"])? {
@@ -87,7 +88,8 @@ impl Exercise<'_> {
         let mut shown = Shown::new(STEP, format!("The hash table in {}", answer.shown));
         let workshop = Workshop::open()?;
         let measure = self.measure && self.cpus > 1;
-        let mut checked = self.look(&workshop, &answer, measure)?;
+        let seed = new_seed();
+        let mut checked = self.look(&workshop, &answer, measure, seed)?;
         let mut measured = None;
         if measure && checked.is_ok() {
             match self.scale(&workshop, &["yours", "start", "reference"])? {
@@ -102,7 +104,7 @@ impl Exercise<'_> {
             None => Scaling::NotAsked,
         };
         let mark = mark(&checked, scaling);
-        shown.figures = json!({ "mark": &mark, "fault": checked.as_ref().err() });
+        shown.figures = json!({ "mark": &mark, "fault": checked.as_ref().err(), "seed": seed });
         if let Err(fault) = &checked {
             shown.wrong.push(fault.to_string());
             shown.parts.extend(listing(fault));
@@ -120,13 +122,19 @@ impl Exercise<'_> {
         workshop: &Workshop,
         answer: &Answer,
         measure: bool,
+        seed: u64,
     ) -> Result<Result<Checked, Fault>, String> {
         (self.tell)("building");
-        if let Err(fault) = self.limited.build(workshop, answer, measure)? {
-            return Ok(Err(fault));
-        }
+        let has_points = match self.limited.build(workshop, answer, measure)? {
+            Ok(has_points) => has_points,
+            Err(fault) => return Ok(Err(fault)),
+        };
         (self.tell)("checking");
-        self.limited.check(workshop)
+        let checked = self.limited.check(workshop, seed)?;
+        Ok(checked.map(|checked| Checked {
+            is_plain: !has_points,
+            ..checked
+        }))
     }
 
     fn scale(&self, workshop: &Workshop, who: &[&str]) -> Result<Result<Measured, Fault>, String> {

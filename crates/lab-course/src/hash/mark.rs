@@ -7,9 +7,9 @@ use corelay_lab_report::plot::{grouped, significant};
 use corelay_lab_report::words::times;
 use serde::Serialize;
 
-/// Points for a correct table.
-pub(crate) const CORRECT_POINTS: u32 = 3;
-/// Points for a table that also scales as the reference does.
+/// Points for a table in which the check found no fault.
+pub(crate) const NO_FAULT_POINTS: u32 = 3;
+/// Further points for a table that also scales as the reference does.
 pub(crate) const SCALING_POINTS: u32 = 7;
 /// Part of the way from the start's throughput to the reference's that earns all points for
 /// scaling.
@@ -19,8 +19,9 @@ const MIN_REFERENCE_GAIN: f64 = 1.2;
 
 /// The rule by which points are given, in sentences.
 pub const RUBRIC: &str = "\
-A table that does not build, hangs, panics or is wrong gets 0 points, whatever its speed. A \
-correct table gets 3 of 10. The other 7 are for its throughput on as many threads as there are \
+A table in which a fault is found gets 0 points, whatever its speed: if it does not build, hangs, \
+panics or answers wrongly. A table in which no fault is found gets 3 of 10; that does not prove \
+that it has none. The other 7 are for its throughput on as many threads as there are \
 CPUs: none at the start's throughput, all from 80 % of the way from there to the reference's, and \
 in proportion between. If scaling cannot be measured (one CPU, or CPUs that other programs use), \
 the mark is out of 3.";
@@ -54,28 +55,53 @@ pub(crate) fn mark(checked: &Result<Checked, Fault>, scaling: Scaling<'_>) -> Ma
         Err(fault) => {
             return Mark {
                 points: 0,
-                of: CORRECT_POINTS + SCALING_POINTS,
-                reasons: vec![format!("0 of {}: {fault}", CORRECT_POINTS + SCALING_POINTS)],
+                of: NO_FAULT_POINTS + SCALING_POINTS,
+                reasons: vec![format!(
+                    "0 of {}: {fault}",
+                    NO_FAULT_POINTS + SCALING_POINTS
+                )],
             };
         }
     };
-    let right = format!(
-        "{CORRECT_POINTS} of {CORRECT_POINTS}: it is right: no key twice, lost or left over, \
-         every answer as it should be, and an order that explains them in {} recorded calls.",
-        grouped(checked.calls as u64)
+    let found = format!(
+        "{NO_FAULT_POINTS} of {NO_FAULT_POINTS}: no fault was found. {}",
+        looked_for(checked)
     );
     match scaled(scaling) {
         Ok((points, why)) => Mark {
-            points: CORRECT_POINTS + points,
-            of: CORRECT_POINTS + SCALING_POINTS,
-            reasons: vec![right, format!("{points} of {SCALING_POINTS}: {why}")],
+            points: NO_FAULT_POINTS + points,
+            of: NO_FAULT_POINTS + SCALING_POINTS,
+            reasons: vec![found, format!("{points} of {SCALING_POINTS}: {why}")],
         },
         Err(why) => Mark {
-            points: CORRECT_POINTS,
-            of: CORRECT_POINTS,
-            reasons: vec![right, format!("Scaling has no points: {why}")],
+            points: NO_FAULT_POINTS,
+            of: NO_FAULT_POINTS,
+            reasons: vec![found, format!("Scaling has no points: {why}")],
         },
     }
+}
+
+/// Says what a check has looked for.
+fn looked_for(checked: &Checked) -> String {
+    let how = match checked.is_plain {
+        false => "took turns at its lock operations",
+        true => {
+            "took turns at its calls (not at its lock operations: it builds with the real `std` \
+             alone, so rare faults are seldom found)"
+        }
+    };
+    format!(
+        "The check looked for keys that are there twice, lost or left over, and for wrong answers \
+         and counts; it looked up keys that were just inserted or removed, {} times, while other \
+         threads wrote; and it looked for an order that explains the answers in {} rounds ({} \
+         calls) of threads that {how}, and in {} rounds ({} calls) of threads that ran at the same \
+         time.",
+        grouped(checked.lookups as u64),
+        grouped(checked.turn_rounds as u64),
+        grouped(checked.turn_calls as u64),
+        grouped(checked.rounds as u64),
+        grouped(checked.calls as u64),
+    )
 }
 
 /// Returns the points for scaling and the reason, or the reason that there are none.
@@ -127,9 +153,13 @@ mod tests {
     use super::super::scaling::Median;
     use super::*;
 
-    const RIGHT_ONE: Result<Checked, Fault> = Ok(Checked {
+    const NO_FAULT: Result<Checked, Fault> = Ok(Checked {
         rounds: 1,
         calls: 24_000,
+        turn_rounds: 2_000,
+        turn_calls: 30_000,
+        lookups: 5_000,
+        is_plain: false,
     });
 
     /// Returns medians on two threads.
@@ -162,11 +192,31 @@ mod tests {
             (40.0, 10),
         ] {
             let measured = measured(yours, 5.0, 15.0);
-            let mark = mark(&RIGHT_ONE, Scaling::Measured(&measured));
+            let mark = mark(&NO_FAULT, Scaling::Measured(&measured));
             assert_eq!((mark.points, mark.of), (points, 10), "{yours}: {mark:?}");
-            assert!(mark.reasons[0].contains("24,000 recorded calls"));
+            assert!(mark.reasons[0].contains("no fault was found"));
             assert!(mark.reasons[1].contains("on 2 threads"), "{mark:?}");
         }
+    }
+
+    #[test]
+    fn what_was_looked_for_is_said() {
+        let mark = mark(&NO_FAULT, Scaling::NotAsked);
+        for words in [
+            "30,000 calls",
+            "24,000 calls",
+            "5,000 times",
+            "at its lock operations, and",
+        ] {
+            assert!(mark.reasons[0].contains(words), "{mark:?}");
+        }
+        let plain = NO_FAULT.map(|checked| Checked {
+            is_plain: true,
+            ..checked
+        });
+        let said = &super::mark(&plain, Scaling::NotAsked).reasons[0];
+        assert!(said.contains("not at its lock operations"), "{said}");
+        assert!(!said.contains("right") && !said.contains("correct"));
     }
 
     #[test]
@@ -194,7 +244,7 @@ mod tests {
             (Scaling::Measured(&busy), "13 of 15 blocks"),
             (Scaling::Measured(&flat), "1.10\u{a0}×"),
         ] {
-            let mark = mark(&RIGHT_ONE, scaling);
+            let mark = mark(&NO_FAULT, scaling);
             assert_eq!((mark.points, mark.of), (3, 3));
             assert!(mark.reasons[1].contains(word), "{mark:?}");
         }
@@ -207,7 +257,7 @@ mod tests {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(readme).contains(&words(RUBRIC)));
         for number in [
-            CORRECT_POINTS.to_string(),
+            NO_FAULT_POINTS.to_string(),
             SCALING_POINTS.to_string(),
             "80 %".to_owned(),
         ] {

@@ -1,62 +1,16 @@
 //! The folders of the exercise: the start that `--init` writes, the rules for a reader's project,
 //! and the folder in which programs are built.
 
+use super::files::{
+    CHECK, CHECKED_MANIFEST, CRATES, Files, HARNESS_MANIFEST, MANIFEST, OWN, SCALE, START, points,
+};
 use super::run::{Limited, first_error};
 use corelay_lab_bench::peer::child::End;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Files of a project: the path and the content of each.
-type Files = &'static [(&'static str, &'static str)];
-
-/// The project that `--init` writes. Its manifest is not called `Cargo.toml` in this repository,
-/// because cargo leaves a folder with that file out of the package around it.
-const START: Files = &[
-    ("Cargo.toml", MANIFEST),
-    ("README.md", include_str!("start/README.md")),
-    ("src/lib.rs", include_str!("start/lib.rs")),
-    ("tests/table.rs", include_str!("start/tests.rs")),
-];
-
-const MANIFEST: &str = include_str!("start/manifest.toml");
-const REFERENCE: &str = include_str!("reference.rs");
-
-/// The lab's own answers: a name and a source.
-const OWN: [(&str, &str); 2] = [
-    ("start", include_str!("start/lib.rs")),
-    ("reference", REFERENCE),
-];
-
-const HARNESS: Files = &[
-    ("Cargo.toml", include_str!("harness/manifest.toml")),
-    (
-        "src/bin/check/main.rs",
-        include_str!("harness/check/main.rs"),
-    ),
-    (
-        "src/bin/check/messages.rs",
-        include_str!("harness/check/messages.rs"),
-    ),
-    (
-        "src/bin/check/crew.rs",
-        include_str!("harness/check/crew.rs"),
-    ),
-    (
-        "src/bin/check/quiet.rs",
-        include_str!("harness/check/quiet.rs"),
-    ),
-    (
-        "src/bin/check/bulk.rs",
-        include_str!("harness/check/bulk.rs"),
-    ),
-    (
-        "src/bin/check/histories.rs",
-        include_str!("harness/check/histories.rs"),
-    ),
-    ("src/bin/scale.rs", include_str!("harness/scale.rs")),
-];
 
 /// Writes the start of the exercise into a folder, which is made if it is not there.
 ///
@@ -88,14 +42,14 @@ pub fn init(folder: &Path) -> Result<(), String> {
     write(START, folder).or_else(unwritable)
 }
 
-fn write(files: Files, folder: &Path) -> io::Result<()> {
+pub(super) fn write(files: Files, folder: &Path) -> io::Result<()> {
     for (path, text) in files {
         put(&folder.join(path), text)?;
     }
     Ok(())
 }
 
-fn put(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn put(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -109,6 +63,53 @@ pub(crate) struct Answer {
     pub(crate) shown: String,
     package: String,
     folder: PathBuf,
+    library: Library,
+}
+
+/// What the library of an answer is built from.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    pub(super) source: PathBuf,
+    pub(super) edition: String,
+    pub(super) features: BTreeMap<String, Vec<String>>,
+}
+
+impl Library {
+    /// Returns the manifest with which the library is checked. It stands `up` from the folder of
+    /// the harness, and puts points in the locks of `std` if `has_points`.
+    pub(super) fn checked(&self, name: &str, up: &str, has_points: bool) -> String {
+        let features: Vec<String> = self
+            .features
+            .iter()
+            .map(|(name, of)| {
+                format!(
+                    "{} = {}\n",
+                    quoted(name),
+                    serde_json::Value::from(of.clone())
+                )
+            })
+            .collect();
+        CHECKED_MANIFEST
+            .replace("corelay-hash-checked", name)
+            .replace("{edition}", &quoted(&self.edition))
+            .replace(
+                "{source}",
+                &quoted(self.source.to_str().unwrap_or_default()),
+            )
+            .replace("{features}", &features.concat())
+            .replace(
+                "{std}",
+                &if has_points {
+                    points(up)
+                } else {
+                    String::new()
+                },
+            )
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The part of cargo's description of a project that matters here.
@@ -123,6 +124,8 @@ struct Package {
     manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
+    #[serde(default)]
+    features: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -134,6 +137,16 @@ struct Dependency {
 #[derive(Deserialize)]
 struct Target {
     kind: Vec<String>,
+    #[serde(default)]
+    src_path: PathBuf,
+    #[serde(default)]
+    edition: String,
+}
+
+impl Target {
+    fn is_library(&self) -> bool {
+        self.kind.iter().any(|kind| kind == "lib" || kind == "rlib")
+    }
 }
 
 impl Answer {
@@ -161,10 +174,18 @@ impl Answer {
             )));
         }
         let package = package(&manifest, limited)?.map_err(refused)?;
+        // `suited` has found it.
+        let library = package.targets.into_iter().find(Target::is_library);
+        let library = library.ok_or_else(|| refused("it has no library".to_owned()))?;
         let answer = Self {
             shown: shown.clone(),
             package: package.name,
             folder,
+            library: Library {
+                source: library.src_path,
+                edition: library.edition,
+                features: package.features,
+            },
         };
         match answer.folder.to_str() {
             Some(_) => Ok(answer),
@@ -182,6 +203,11 @@ impl Answer {
         Ok(Self {
             shown: name.to_owned(),
             package: package.to_owned(),
+            library: Library {
+                source: folder.join("src/lib.rs"),
+                edition: "2024".to_owned(),
+                features: BTreeMap::new(),
+            },
             folder,
         })
     }
@@ -227,7 +253,7 @@ fn suited(package: Package) -> Result<Package, String> {
     if has("custom-build") {
         return Err("it has a build script, which the exercise does not allow".to_owned());
     }
-    if !has("lib") && !has("rlib") {
+    if !package.targets.iter().any(Target::is_library) {
         return Err("it has no library: there is no src/lib.rs".to_owned());
     }
     Ok(package)
@@ -247,7 +273,10 @@ impl Workshop {
     pub(crate) fn open() -> Result<Self, String> {
         let open = || {
             let folder = tempfile::Builder::new().prefix("corelay-hash-").tempdir()?;
-            write(HARNESS, &folder.path().join("harness"))?;
+            let harness = folder.path().join("harness");
+            write(CRATES, &harness)?;
+            put(&harness.join("src/check.rs"), CHECK)?;
+            put(&harness.join("src/scale.rs"), SCALE)?;
             for (name, text) in OWN {
                 let package = format!("corelay-hash-{name}");
                 let place = folder.path().join("harness").join(name);
@@ -279,16 +308,23 @@ impl Workshop {
         Ok([own(start)?, own(reference)?])
     }
 
-    /// Makes `answer` the one that the programs know as `yours`.
+    /// Makes `answer` the one that the programs know as `yours`, and as `checked`. The latter has
+    /// points in its locks if `has_points`.
     ///
     /// # Errors
     /// A sentence that says why it could not be written.
-    pub(crate) fn take(&self, answer: &Answer) -> Result<(), String> {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    pub(crate) fn take(&self, answer: &Answer, has_points: bool) -> Result<(), String> {
         let path = answer.folder.to_str().unwrap_or_default();
-        let manifest = HARNESS[0].1.replace("{name}", &quoted(&answer.package));
+        let manifest = HARNESS_MANIFEST.replace("{name}", &quoted(&answer.package));
         let manifest = manifest.replace("{path}", &quoted(path));
-        fs::write(self.harness().join("Cargo.toml"), manifest).map_err(unwritable)
+        let checked = answer
+            .library
+            .checked("corelay-hash-checked", "..", has_points);
+        let write = || {
+            put(&self.harness().join("Cargo.toml"), &manifest)?;
+            put(&self.harness().join("checked/Cargo.toml"), &checked)
+        };
+        write().map_err(unwritable)
     }
 
     /// Returns the folder of the programs' cargo project.
@@ -320,15 +356,6 @@ fn unwritable(error: io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_answer_is_not_given_away() {
-        for (path, text) in START {
-            assert!(!text.contains("Stripe"), "{path}");
-        }
-        assert!(REFERENCE.contains("struct Stripe"));
-        assert!(include_str!("start/lib.rs").contains("The big lock."));
-    }
 
     /// Each project breaks one rule of the exercise that cargo itself accepts.
     #[test]

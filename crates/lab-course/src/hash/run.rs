@@ -7,12 +7,19 @@ use corelay_history::{Failure, History};
 use corelay_lab_bench::peer::child::{self, End, Limits, Watched};
 use corelay_sync::facade::atomic::AtomicBool;
 use serde::Deserialize;
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::BuildHasher;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 /// The least time that building gets. A slow machine is not the answer's fault.
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time for the long stages of a check together: those that look for rare faults. A sixth of the
+/// limit, if that is less.
+pub(super) const LENGTH: Duration = Duration::from_secs(10);
 
 /// Bytes that a program may print before it is stopped.
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
@@ -33,13 +40,25 @@ pub struct Limited<'a> {
 /// one is not.
 pub(crate) type AnswerResult<T> = Result<Result<T, Fault>, String>;
 
-/// The amount of work that a check has found correct.
+/// What a check that found no fault has looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Checked {
-    /// Short rounds of recorded calls.
+    /// Short rounds of threads that ran at the same time, recorded for the lab.
     pub(crate) rounds: usize,
     /// Calls in these rounds.
     pub(crate) calls: usize,
+    /// Short rounds of threads that took turns.
+    #[serde(default)]
+    pub(crate) turn_rounds: usize,
+    /// Calls in these rounds.
+    #[serde(default)]
+    pub(crate) turn_calls: usize,
+    /// Lookups of keys that were just inserted or removed.
+    #[serde(default)]
+    pub(crate) lookups: usize,
+    /// Whether the locks had no points, because the answer builds only without them.
+    #[serde(skip)]
+    pub(crate) is_plain: bool,
 }
 
 /// A message of the checking program: a line of `messages.jsonl`.
@@ -83,6 +102,7 @@ impl Limited<'_> {
     }
 
     /// Builds the programs for an answer. Leaves the measuring one out unless `measure` is set.
+    /// Returns whether the answer's locks have points.
     ///
     /// # Errors
     /// A sentence if the answer is not to blame.
@@ -91,8 +111,23 @@ impl Limited<'_> {
         workshop: &Workshop,
         answer: &Answer,
         measure: bool,
+    ) -> AnswerResult<bool> {
+        if self.build_with(workshop, answer, measure, true)?.is_ok() {
+            return Ok(Ok(true));
+        }
+        // The answer may use something of the real `std` that the one with points lacks.
+        let built = self.build_with(workshop, answer, measure, false)?;
+        Ok(built.map(|()| false))
+    }
+
+    fn build_with(
+        &self,
+        workshop: &Workshop,
+        answer: &Answer,
+        measure: bool,
+        has_points: bool,
     ) -> AnswerResult<()> {
-        workshop.take(answer)?;
+        workshop.take(answer, has_points)?;
         let mut cargo = self.cargo()?;
         cargo
             .current_dir(workshop.harness())
@@ -128,29 +163,58 @@ impl Limited<'_> {
         }))
     }
 
-    /// Runs the check that was built.
+    /// Runs the check that was built, with the choices that a seed makes.
     ///
     /// # Errors
     /// A sentence if the answer is not to blame.
-    pub(crate) fn check(&self, workshop: &Workshop) -> AnswerResult<Checked> {
-        let left = workshop.left();
-        let mut program = Command::new(workshop.program("check"));
-        program.arg(&left).arg(self.limit.as_secs().to_string());
+    pub(crate) fn check(&self, workshop: &Workshop, seed: u64) -> AnswerResult<Checked> {
+        let program = workshop.program("check");
+        let length = (self.limit / 6).min(LENGTH);
+        self.check_by(&program, &workshop.left(), length, seed)
+    }
+
+    /// Runs a program that checks, in a folder. Its long stages take `length` together.
+    pub(super) fn check_by(
+        &self,
+        program: &Path,
+        left: &Path,
+        length: Duration,
+        seed: u64,
+    ) -> AnswerResult<Checked> {
+        let mut program = Command::new(program);
+        let numbers = [self.limit.as_secs(), seed, length.as_millis() as u64];
+        program.arg(left).args(numbers.map(|n| n.to_string()));
         // Removes the files of an earlier answer, so that they are not taken for this one's.
         for name in ["messages.jsonl", "history.jsonl"] {
             let _ = fs::remove_file(left.join(name));
         }
-        let ran = self.watch(program.current_dir(&left))?;
+        let ran = self.watch(program.current_dir(left))?;
         let messages = fs::read_to_string(left.join("messages.jsonl")).unwrap_or_default();
+        let explained = || {
+            let history = History::load(left.join("history.jsonl"));
+            explained(&history.map_err(|error| format!("the recorded calls: {error}"))?)
+        };
         match judged(&messages, &ran, self.limit) {
-            Ok(checked) => {
-                let history = History::load(left.join("history.jsonl"));
-                let history = history.map_err(|error| format!("the recorded calls: {error}"))?;
-                Ok(explained(&history)?.map(|()| checked))
-            }
+            Ok(checked) => Ok(explained()?.map(|()| checked)),
+            // The program finds the calls; the lab judges them itself, and shows them.
+            Err(fault) if fault.kind == Kind::Order => match explained()? {
+                Err(order) => Ok(Err(Fault {
+                    stage: fault.stage,
+                    ..order
+                })),
+                Ok(()) => Err(format!(
+                    "the check and the lab differ about recorded calls ({})",
+                    fault.what
+                )),
+            },
             Err(fault) => Ok(Err(fault)),
         }
     }
+}
+
+/// Returns a seed that differs from run to run.
+pub(crate) fn new_seed() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// Returns the fault of a process that ended badly: its kind, and the end of a sentence.
@@ -290,6 +354,7 @@ mod tests {
         let checked = Checked {
             rounds: 3,
             calls: 12,
+            ..Checked::default()
         };
         assert_eq!(well, Ok(checked));
         let fault = "{\"fault\":{\"kind\":\"lost\",\"what\":\"key 5\"}}\n";

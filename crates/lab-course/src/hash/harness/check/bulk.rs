@@ -1,65 +1,27 @@
 //! Many calls, and a look at the table when all threads are done.
 
-use crate::crew::{Dice, few, many, together};
-use crate::quiet;
+use crate::alone::{LONGEST, answers, repeated};
+use crate::crew::{few, many, noisy};
 use crate::messages::{Kind, fault};
+use crate::quiet;
+use crate::table::Table;
 use std::collections::{BTreeMap, BTreeSet};
-use yours::Table;
-
-/// Checks one thread alone against a plain map, answer by answer. Keys are small, far apart, or
-/// equal in their lower halves, and there are more of them than the table was made for.
-pub fn alone() {
-    let mut dice = Dice::new(1);
-    for capacity in [0, 1, 16, 1_000] {
-        let (table, mut plain) = (Table::with_capacity(capacity), BTreeMap::new());
-        let far: Vec<u64> = (0..500).map(|_| dice.next()).collect();
-        for value in 0..6_000 {
-            let key = match dice.below(10) {
-                0..6 => dice.below(100),
-                6..8 => dice.below(400) << 32,
-                8 => far[dice.below(500) as usize],
-                _ => u64::MAX - dice.below(3),
-            };
-            let (call, got, right) = match dice.below(4) {
-                0 => (
-                    format!("get({key})"),
-                    table.get(key),
-                    plain.get(&key).copied(),
-                ),
-                1 => (
-                    format!("remove({key})"),
-                    table.remove(key),
-                    plain.remove(&key),
-                ),
-                _ => {
-                    let (got, right) = (table.insert(key, value), plain.insert(key, value));
-                    (format!("insert({key}, {value})"), got, right)
-                }
-            };
-            answers(&call, got, right);
-        }
-        quiet::is(&table, &plain);
-    }
-}
-
-fn answers(call: &str, got: Option<u64>, right: Option<u64>) {
-    if got != right {
-        fault(
-            Kind::Answer,
-            &format!("{call} answers {got:?} and should answer {right:?}"),
-        );
-    }
-}
+use std::time::Instant;
+use turns::Dice;
 
 /// Checks threads with keys of their own, whose every answer is known. Neighbouring keys belong
 /// to different threads.
 pub fn disjoint() {
     const EACH: u64 = 3_000;
+    let began = Instant::now();
     for threads in [few(), many()] {
         for capacity in [1, 16_384] {
+            if began.elapsed() > 2 * LONGEST {
+                return;
+            }
             let table = Table::with_capacity(capacity);
             let key = |n: u64, thread: usize| n * threads as u64 + thread as u64;
-            together(threads, |thread, meeting| {
+            noisy(threads, |thread, meeting| {
                 meeting.wait();
                 for key in (0..EACH).map(|n| key(n, thread)) {
                     answers(
@@ -72,7 +34,7 @@ pub fn disjoint() {
             let all = 0..EACH * threads as u64;
             let mut plain: BTreeMap<u64, u64> = all.map(|key| (key, key + 1)).collect();
             quiet::is(&table, &plain);
-            together(threads, |thread, meeting| {
+            noisy(threads, |thread, meeting| {
                 meeting.wait();
                 for n in 0..EACH {
                     let key = key(n, thread);
@@ -96,10 +58,12 @@ pub fn disjoint() {
 /// Takes a few keys, many times, so that threads meet at a key; and many keys, which make a table
 /// grow.
 pub fn overlapping() {
-    for round in 0..20 {
+    let mut round = 0;
+    repeated(20, 2 * LONGEST, || {
         same_keys(few(), 40, [1, 64][round % 2], 12);
         same_keys(many(), 1, [1, 2_048][round % 2], 400);
-    }
+        round += 1;
+    });
 }
 
 fn same_keys(threads: usize, rounds: usize, capacity: usize, keys: u64) {
@@ -107,7 +71,7 @@ fn same_keys(threads: usize, rounds: usize, capacity: usize, keys: u64) {
         .map(|_| Table::with_capacity(capacity))
         .collect();
     let value = |thread: usize, key: u64| (thread as u64 + 1) << 32 | key;
-    let olds = together(threads, |thread, meeting| {
+    let olds = noisy(threads, |thread, meeting| {
         let round = |table: &Table| {
             meeting.wait();
             let insert = |key| table.insert(key, value(thread, key));
@@ -130,7 +94,7 @@ fn same_keys(threads: usize, rounds: usize, capacity: usize, keys: u64) {
         (0..keys).map(last).collect::<Vec<_>>()
     };
     let last: Vec<_> = tables.iter().enumerate().map(last).collect();
-    let taken = together(threads, |_, meeting| {
+    let taken = noisy(threads, |_, meeting| {
         let round = |table: &Table| {
             meeting.wait();
             (0..keys).map(|key| table.remove(key)).collect::<Vec<_>>()
@@ -155,10 +119,12 @@ fn same_keys(threads: usize, rounds: usize, capacity: usize, keys: u64) {
 
 /// Checks inserts, removals and lookups of a few keys, in any order.
 pub fn mixed() {
-    for round in 0..10 {
+    let mut round = 0;
+    repeated(10, 2 * LONGEST, || {
         everything(few(), 20, [1, 64][round % 2], 2, 50);
         everything(many(), 1, [1, 64][round % 2], 8, 2_000);
-    }
+        round += 1;
+    });
 }
 
 /// A call: its key, the value it put in, and the value it returned.
@@ -169,7 +135,7 @@ fn everything(threads: usize, rounds: usize, capacity: usize, keys: u64, each: u
     let tables: Vec<Table> = (0..rounds)
         .map(|_| Table::with_capacity(capacity))
         .collect();
-    let done = together(threads, |thread, meeting| {
+    let done = noisy(threads, |thread, meeting| {
         let mut dice = Dice::new(thread as u64);
         let round = |table: &Table| {
             meeting.wait();

@@ -1,4 +1,4 @@
-//! Threads that begin at the same moment, and random numbers for them.
+//! Threads that begin at the same moment.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// apart that a short round is over before the second begins. On a busy machine the rounds then
 /// happen while all of the threads have a CPU.
 const SPIN: Duration = Duration::from_micros(200);
+/// The same for threads that have not a CPU each: others need this one.
+const SHORT_SPIN: Duration = Duration::from_micros(2);
 
 /// A barrier that the threads of a crew pass again and again.
 pub struct Meeting {
@@ -20,7 +22,11 @@ pub struct Meeting {
 impl Meeting {
     fn new(threads: usize) -> Self {
         // On one CPU, spinning would only keep the others from arriving.
-        let spin = if cpus() > 1 { SPIN } else { Duration::ZERO };
+        let spin = match threads <= cpus() {
+            _ if cpus() == 1 => Duration::ZERO,
+            true => SPIN,
+            false => SHORT_SPIN,
+        };
         let arrived = AtomicUsize::new(0);
         Self {
             threads,
@@ -84,23 +90,12 @@ pub fn many() -> usize {
     2 * cpus().clamp(2, 8)
 }
 
-/// A random number generator: SplitMix64 (Steele, Lea and Flood, 2014).
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
+/// Runs `work` on so many threads, which now and then yield or sleep between a table's lock
+/// operations, and returns their results.
+pub fn noisy<R: Send>(threads: usize, work: impl Fn(usize, &Meeting) -> R + Sync) -> Vec<R> {
+    static SEED: AtomicUsize = AtomicUsize::new(0);
+    let seed = SEED.fetch_add(threads, Ordering::SeqCst);
+    together(threads, |thread, meeting| {
+        turns::with_noise((seed + thread) as u64, || work(thread, meeting))
+    })
 }

@@ -1,6 +1,7 @@
 //! Messages for the lab, a line of JSON each. They go to a file, because standard output is the
 //! table's.
 
+use crate::rounds::Played;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -18,6 +19,8 @@ pub enum Kind {
     Value,
     Length,
     Answer,
+    Order,
+    Hang,
     Panic,
 }
 
@@ -49,6 +52,8 @@ pub fn fault(kind: Kind, what: &str) -> ! {
         Kind::Value => "value",
         Kind::Length => "length",
         Kind::Answer => "answer",
+        Kind::Order => "order",
+        Kind::Hang => "hang",
         Kind::Panic => "panic",
     };
     let what = quoted(what);
@@ -58,10 +63,17 @@ pub fn fault(kind: Kind, what: &str) -> ! {
     exit(1)
 }
 
-/// Reports that the check has ended without a fault.
-pub fn done(rounds: usize, calls: usize) {
+/// Reports that the check has ended without a fault, and how much it has looked at.
+pub fn done(recorded: (usize, usize), turns: Played, lookups: u64) {
+    let (rounds, calls) = recorded;
+    let Played {
+        rounds: turn_rounds,
+        calls: turn_calls,
+    } = turns;
+    let points = turns::passed();
     line(&format!(
-        "{{\"done\":{{\"rounds\":{rounds},\"calls\":{calls}}}}}"
+        "{{\"done\":{{\"rounds\":{rounds},\"calls\":{calls},\"turn_rounds\":{turn_rounds},\
+         \"turn_calls\":{turn_calls},\"lookups\":{lookups},\"points\":{points}}}}}"
     ));
 }
 

@@ -1,8 +1,8 @@
 //! Checks of a table's content while nobody writes.
 
 use crate::messages::{Kind, fault};
+use crate::table::Table;
 use std::collections::{BTreeMap, BTreeSet};
-use yours::Table;
 
 /// Checks that the table has these keys with these values, and nothing else.
 pub fn is(table: &Table, expected: &BTreeMap<u64, u64>) {
@@ -26,11 +26,7 @@ pub fn keys_are(table: &Table, expected: &BTreeSet<u64>) {
         .map(|two| two[0])
         .collect();
     some(Kind::Duplicates, &twice, "more than once in keys()");
-    let found: BTreeSet<u64> = keys.iter().copied().collect();
-    let lost: Vec<u64> = expected.difference(&found).copied().collect();
-    some(Kind::Lost, &lost, "missing in keys()");
-    let surplus: Vec<u64> = found.difference(expected).copied().collect();
-    some(Kind::Surplus, &surplus, "in keys() and should not be there");
+    are(&keys.iter().copied().collect(), expected);
     for &key in expected {
         if table.get(key).is_none() {
             fault(
@@ -39,7 +35,20 @@ pub fn keys_are(table: &Table, expected: &BTreeSet<u64>) {
             );
         }
     }
-    let (len, is) = (table.len(), expected.len());
+    len_is(table, expected.len());
+}
+
+/// Checks that the keys that `keys` has returned are the expected ones.
+pub fn are(found: &BTreeSet<u64>, expected: &BTreeSet<u64>) {
+    let lost: Vec<u64> = expected.difference(found).copied().collect();
+    some(Kind::Lost, &lost, "missing in keys()");
+    let surplus: Vec<u64> = found.difference(expected).copied().collect();
+    some(Kind::Surplus, &surplus, "in keys() and should not be there");
+}
+
+/// Checks the number of keys.
+pub fn len_is(table: &Table, is: usize) {
+    let len = table.len();
     if len != is {
         fault(
             Kind::Length,

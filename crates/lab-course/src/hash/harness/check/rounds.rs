@@ -31,7 +31,7 @@ const BATCH: usize = 1_200;
 const LASTING: usize = 150;
 /// The fewest batches, and the fewest rounds of each, however slow the machine.
 const FEWEST: usize = 6;
-/// The fewest rounds in all, if they can be had in three times the time.
+/// The fewest rounds in all, if they can be had in time.
 const WANTED: usize = 120_000;
 /// Time for a batch.
 const BATCH_TIME: Duration = Duration::from_millis(250);
@@ -43,14 +43,14 @@ pub struct Played {
     pub calls: usize,
 }
 
-/// Plays rounds for a time, and longer if they are few. A fault's history is written to `path`.
-pub fn play(time: Duration, dice: &mut Dice, path: &Path) -> Played {
+/// Plays rounds for a time, and longer if they are few, but not longer than `longest`. A fault's history is written to `path`.
+pub fn play(time: Duration, longest: Duration, dice: &mut Dice, path: &Path) -> Played {
     let began = Instant::now();
     let starts = starts(dice);
     let mut played = Played::default();
     let mut batch = 0;
     let is_over = |rounds, batch| match rounds < WANTED {
-        true => began.elapsed() > 3 * time && batch >= FEWEST,
+        true => began.elapsed() > longest && batch >= FEWEST,
         false => began.elapsed() > time,
     };
     while !is_over(played.rounds, batch) {

@@ -101,8 +101,7 @@ impl<T> Rows<T> {
     /// The values of the rows that are made.
     #[inline(always)]
     pub(crate) fn made(&self) -> impl Iterator<Item = &[T]> {
-        let rows = self.fours.iter().flat_map(|four| &four.0);
-        rows.filter_map(Row::get)
+        (0..self.rows).filter_map(|index| self.at(index).get())
     }
 }
 

@@ -135,10 +135,18 @@ impl<C> PairLines<C> {
         })
     }
 
-    /// The lines of all clients that have come.
+    /// The lines of all clients that have come. None until the server has made its own.
     #[inline(always)]
     fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
-        (0..self.requests.len()).filter_map(|client| self.pair(client))
+        let responses = self.responses.get().unwrap_or_default();
+        let each = responses.chunks_exact(self.shape.lines().div_ceil(4));
+        each.enumerate().filter_map(|(client, responses)| {
+            let requests = self.requests.at(client).get()?;
+            Some(Pair {
+                requests,
+                responses,
+            })
+        })
     }
 }
 

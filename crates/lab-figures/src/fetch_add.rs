@@ -12,15 +12,17 @@ use corelay_lab_report::model::residency;
 use corelay_lab_report::plot::{grouped, short_count, significant};
 use corelay_lab_report::words::{code, count, times};
 
-const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
+/// The thesis's atomic and locks (POSIX mutex, plain spin lock), then the standard library's mutex and
+/// a better spin lock.
+const LOCKS: [&str; 5] = ["atomic", "pthread-mutex", "tas", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";
-const FLAT: &str = "flat-queue";
-/// The method in which fibres delegate and wait for their answers. Gepard did so over request lines;
-/// this is over corelay's own channel, and therefore not called by that name.
+const FLAT: &str = "flat-lines:queue";
+const GEPARD: &str = "gepard";
+/// Fibres that delegate and wait as Gepard's do, over corelay's own channel.
 const TRUST_FIBRE: &str = "trust-fibre";
 
 /// The lines of the source's figure besides dedicated delegation.
-const RIVALS: [&str; 4] = [LOCKS[0], LOCKS[1], LOCKS[2], FLAT];
+const RIVALS: [&str; 5] = [LOCKS[0], LOCKS[1], LOCKS[2], FLAT, GEPARD];
 
 pub(super) const FIGURE: Figure = Figure {
     name: "fetch-add",
@@ -145,13 +147,27 @@ fn knees(m: &Measured<'_>) -> Option<[u64; 2]> {
 
 fn panels(size: &Size) -> Vec<Panel> {
     let line = |(label, way): (&str, Method)| {
-        let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
+        let servers = match label {
+            GEPARD => gepard_servers(size.threads),
+            _ => size.usual_servers(),
+        };
+        let cell = |vars: u64| size.cell(vars as f64, way, servers, vars);
         FigureLine::new(label, size.vars().into_iter().map(cell))
     };
-    let mut ways: Vec<(&str, Method)> = LOCKS.map(|name| (name, named(name))).into();
+    // Not every system has the POSIX mutex.
+    let locks = LOCKS.iter().map(|name| Some((*name, Method::named(name)?)));
+    let mut ways: Vec<(&str, Method)> = locks.flatten().collect();
     ways.push(("async-lines:1x2", lines::queue(1, 2)));
     ways.push((DEDICATED, lines::queue(16, 32)));
-    ways.extend([FLAT, "trust", "trust-then", TRUST_FIBRE].map(|name| (name, named(name))));
+    let others = [
+        GEPARD,
+        FLAT,
+        "flat-queue",
+        "trust",
+        "trust-then",
+        TRUST_FIBRE,
+    ];
+    ways.extend(others.map(|name| (name, named(name))));
     vec![Panel {
         key: "vars",
         title: "Over variables",
@@ -165,6 +181,11 @@ fn panels(size: &Size) -> Vec<Panel> {
 fn at(x: f64, mops: f64) -> String {
     let variables = count(x as u64, "variable", "variables");
     format!("{} Mops, at {variables}", significant(mops))
+}
+
+/// Returns the thesis's share of servers for Gepard, 8 of 56, of so many threads.
+fn gepard_servers(threads: usize) -> usize {
+    (threads * 8 / 56).max(1)
 }
 
 /// Returns the number of variables up to which `line` is ahead of every line of the source, which
@@ -240,13 +261,22 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             }
         ));
     }
-    if let (Some(fibres), Some(one)) = (m.peak("vars", TRUST_FIBRE), m.peak("vars", "trust")) {
+    if let (Some(gepard), Some(fibres)) = (m.peak("vars", GEPARD), m.peak("vars", TRUST_FIBRE)) {
         said.push(format!(
-            "{} does {} Mops at most: 64 fibres of a client each wait for their own answer, as in the work \
-             before the thesis, but over corelay's channel. That is {} of what a waiting thread does.",
+            "Of {}, 64 fibres of a client each wait for their own answer, over four request lines for each \
+             pair: {} Mops at most. {} does the same over corelay's channel: {}.",
+            code(GEPARD),
+            significant(gepard.1),
             code(TRUST_FIBRE),
-            significant(fibres.1),
-            times(fibres.1 / one.1)
+            significant(fibres.1)
+        ));
+    }
+    if let (Some((_, dedicated)), Some((_, gepard))) =
+        (m.peak("vars", DEDICATED), m.peak("vars", GEPARD))
+    {
+        said.push(format!(
+            "The thesis's dedicated delegation without fibres reaches {} of Gepard's peak.",
+            times(dedicated / gepard)
         ));
     }
     said

@@ -39,6 +39,7 @@ mod fast_slow;
 mod fetch_add;
 mod flat_latency;
 mod flat_policies;
+mod gepard;
 mod many_variables;
 mod one_variable;
 mod order;
@@ -68,6 +69,7 @@ pub static FIGURES: &[Figure] = &[
     flat_latency::FIGURE,
     order::FIGURE,
     fetch_add::FIGURE,
+    gepard::FIGURE,
     vary_servers::FIGURE,
     dram_loads::FIGURE,
     one_variable::FIGURE,

@@ -76,5 +76,5 @@ pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Serve
 pub use ffwd::{Ffwd, FfwdLines};
 pub use flat::{FlatPolicy, Member, Place, Team};
 pub use footprint::Footprint;
-pub use lines::{Asked, AsyncLines, PairLines, ParseShapeError, Shape, ShapeError};
+pub use lines::{Asked, AsyncLines, Line, PairLines, ParseShapeError, Shape, ShapeError};
 pub use rcl::{Rcl, RclLines};

@@ -401,3 +401,38 @@ fn shapes_have_bounds() {
         Some(2 * Shape::default().lines())
     );
 }
+
+/// Lines that are written one by one, as Gepard's fibres do.
+#[test]
+fn a_free_line_is_found_or_the_request_given_back() {
+    let shape = Shape::direct(2).unwrap();
+    let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, 1, |_| 0);
+    servers[0].begin();
+    let mut client = hits.client(0).unwrap();
+    let answers = Rc::new(RefCell::new(Vec::new()));
+    let note = || {
+        let answers = Rc::clone(&answers);
+        Box::new(move |answer| answers.borrow_mut().push(answer))
+    };
+    let add = |hits: &mut u64| {
+        *hits += 1;
+        *hits
+    };
+    let first = client.try_issue(0, add, note()).ok().unwrap();
+    let second = client.try_issue(0, add, note()).ok().unwrap();
+    let (again, then) = client.try_issue(0, add, note()).err().unwrap();
+    client.look(first);
+    assert_eq!(*answers.borrow(), []);
+    servers[0].pass();
+    client.look(second);
+    assert_eq!(*answers.borrow(), [2]);
+    // The second line is free again, the first one not before somebody has looked.
+    client.try_issue(0, again, then).ok().unwrap();
+    assert!(client.try_issue(0, add, note()).is_err());
+    client.look(first);
+    client.look(first);
+    assert_eq!(*answers.borrow(), [2, 1]);
+    servers[0].pass();
+    drop(client);
+    assert_eq!(*answers.borrow(), [2, 1, 3]);
+}

@@ -1,5 +1,6 @@
-//! Delegation by fibres (D17; Gepard did so over request lines, here they use corelay's channel): each client is a processor of fibres, and each fibre calls
-//! `apply` and waits for its answer as if it had a thread to itself.
+//! Delegation by fibres (D17): each client is a processor of fibres, and each fibre calls `apply` and
+//! waits for its answer as if it had a thread to itself. Gepard does so over request lines, see
+//! `literature::gepard`; here they use corelay's channel.
 //!
 //! While one fibre waits, the next runs. So a client has as many requests in flight as it has
 //! fibres, in code that knows nothing of callbacks. On the command line `trust-fibre` has 64
@@ -22,10 +23,10 @@ use std::sync::Arc;
 const NAME: &str = "trust-fibre";
 
 /// Fibres per client thread, unless the method's name says otherwise.
-const DEFAULT_FIBRES: usize = 64;
+pub(super) const DEFAULT_FIBRES: usize = 64;
 
 /// Most fibres per client thread; a larger number is probably a typing error.
-const MAX_FIBRES: usize = 10_000;
+pub(super) const MAX_FIBRES: usize = 10_000;
 
 /// The method `trust-fibre`.
 pub const fn method<W: Workload>() -> Method<W> {
@@ -70,22 +71,22 @@ pub const YIELDS: Method = Method {
 };
 
 /// A processor of fibres for each client.
-struct Processors {
+pub(super) struct Processors {
     clusters: Vec<Cluster>,
-    clients: Range<usize>,
+    pub(super) clients: Range<usize>,
     fibres: usize,
 }
 
 impl Processors {
     #[allow(unsafe_code, reason = "a cluster is started with a promise")]
-    fn start(point: &Point) -> Result<Self, String> {
+    pub(super) fn start(point: &Point) -> Result<Self, String> {
         let clients = point.servers..point.threads;
         let cluster = |client: usize| {
             let cpu = point.placement.get(client).copied().flatten();
             let cluster = Cluster::builder().processors(1);
             let cluster = cluster.cpus(cpu.into_iter().collect());
-            // SAFETY: the cluster's fibres run only the loops of this file. These use no
-            // thread-locals of their own and wait only in calls of trustees, none of them inside a
+            // SAFETY: the cluster's fibres run only the loops of this file and of `gepard`. These use
+            // no thread-locals of their own, and wait in calls of trustees or yield, never inside a
             // thread-local's initialiser, destructor or scope. Users' code never runs on these
             // fibres.
             let cluster = unsafe { cluster.name(NAME).start() };
@@ -102,7 +103,7 @@ impl Processors {
     /// operations.
     ///
     /// The crew's thread sleeps meanwhile; it is pinned to the same CPU as its processor.
-    fn run(
+    pub(super) fn run(
         &self,
         client: Client,
         work: impl FnOnce(Client) -> u64 + Clone + Send + 'static,

@@ -21,6 +21,8 @@ pub mod literature;
 pub mod lock;
 pub mod noop;
 pub mod pattern;
+#[cfg(unix)]
+mod pthread;
 pub(crate) mod rwlock;
 mod style;
 pub mod tasks;
@@ -53,6 +55,22 @@ pub static METHODS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 
 /// The methods that take any workload, in the order of tables.
 pub fn any<W: Workload>() -> Vec<Entry<W>> {
+    let mut methods = portable();
+    #[cfg(unix)]
+    methods.insert(
+        1,
+        Entry {
+            method: pthread::mutex(),
+            form: Waits,
+            what: "the C library's mutex around each variable",
+            compared: None,
+            schedule: IfAsked(noop::waits()),
+        },
+    );
+    methods
+}
+
+fn portable<W: Workload>() -> Vec<Entry<W>> {
     vec![
         Entry {
             method: lock::mutex(),
@@ -265,6 +283,16 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
             what: "the thesis's request lines, and each thread is client and server",
             compared: None,
             schedule: IfAsked(noop::calls_back()),
+        },
+        Entry {
+            method: literature::gepard(),
+            form: Waits,
+            what: "Gepard: fibres that wait for their answers, over four request lines for each pair",
+            compared: None,
+            schedule: Never(
+                "has no schedule, as its fibres wait for answers and not for arrivals; use \
+                 `async-lines`",
+            ),
         },
         Entry {
             method: fibres::method(),

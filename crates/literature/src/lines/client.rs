@@ -55,6 +55,13 @@ impl AddAssign for Asked {
     }
 }
 
+/// A line of a client, on which it has made a request by [`Client::try_issue`].
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    server: usize,
+    line: usize,
+}
+
 /// The client's record of a request in flight.
 #[derive(Debug)]
 struct InFlight<C> {
@@ -284,6 +291,50 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
             } else {
                 wait.get_or_insert_with(Wait::new).again();
             }
+        }
+    }
+
+    /// Writes a request for `operation` on a free line to the server of object `var`, past the
+    /// queue, and does not wait for one. So Gepard's fibres ask, each of which [looks](Self::look)
+    /// for its own answer. Returns the line.
+    ///
+    /// # Errors
+    /// Gives operation and callback back if no line is free.
+    ///
+    /// # Panics
+    /// If there is no object of that number. A panic of the operation aborts the process.
+    #[inline]
+    pub fn try_issue<O>(&mut self, var: usize, operation: O, then: C) -> Result<Line, (O, C)>
+    where
+        O: FnOnce(&mut T) -> u64 + Send + 'static,
+    {
+        let (lines, states, objects) = self.parts();
+        let (server, object) = objects.at(var);
+        let state = &mut states[server];
+        let pair = lines[server].pair(state.index);
+        let pair = pair.expect("a server has made its lines before its objects");
+        // SAFETY: `client` made the state for these lines.
+        let is_free =
+            |line: &usize| unsafe { state.in_flight[*line].is_none() && state.reap(pair, *line) };
+        let Some(line) = (0..pair.requests.len()).find(is_free) else {
+            return Err((operation, then));
+        };
+        let item = (Unsent::new(object, operation), state.track(then));
+        // SAFETY: `client` made the state for these lines, and `reap` has found the line free.
+        unsafe { state.ask(pair, line, item) };
+        Ok(Line { server, line })
+    }
+
+    /// Looks at a line once, and runs the callback of its request if the answer is there.
+    ///
+    /// # Panics
+    /// With the panic of the callback.
+    #[inline]
+    pub fn look(&mut self, Line { server, line }: Line) {
+        let (lines, states, _) = self.parts();
+        if let Some(pair) = lines[server].pair(states[server].index) {
+            // SAFETY: `client` made the state for these lines.
+            unsafe { states[server].reap(pair, line) };
         }
     }
 

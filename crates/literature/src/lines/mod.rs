@@ -31,7 +31,7 @@ mod client;
 mod queue;
 mod shape;
 
-pub use client::Asked;
+pub use client::{Asked, Line};
 pub use shape::{ParseShapeError, Shape, ShapeError};
 
 use client::LinesClient;

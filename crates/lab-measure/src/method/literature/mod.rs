@@ -7,6 +7,7 @@
 //!   to a callback, as for `trust-then`. With parameters `async-lines:N`, `async-lines:NxL` and
 //!   `async-lines:N-direct`.
 //! * `flat-lines`: the same lines, and each thread is client and server, by the thesis's policies.
+//! * `gepard`: four such lines for each pair, and fibres that wait for their answers.
 //!
 //! The variables are dealt out to the servers in turn. An operation travels as the papers'
 //! requests do: a function pointer, a pointer to the variable, and the operation's captures as
@@ -14,11 +15,13 @@
 
 mod blocking;
 pub mod flat;
+mod gepard;
 pub mod lines;
 mod servers;
 
 pub use blocking::{ffwd, rcl};
 pub use flat::flat_lines;
+pub use gepard::gepard;
 pub use lines::async_lines;
 
 use crate::workload::operation::{LINE_BYTES, Workload};

@@ -2,12 +2,14 @@
 
 mod course;
 mod fibre;
+mod ledger;
 mod store;
 mod structures;
 mod txn;
+mod whole;
 
 use crate::cli::list::number;
-use crate::reach::{self, Judgement};
+use crate::reach::{self, Bound, Judgement};
 use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
@@ -18,6 +20,8 @@ use corelay_lab_measure::schema::{Mode, Run};
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_topology::Order;
+use ledger::Ledger;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Measure the project's speed targets, and print pass or miss for each
@@ -25,11 +29,28 @@ use std::time::{Duration, Instant};
 /// All contenders are sampled in turn, in blocks, and each sample is tagged near or far. A target
 /// is met if the worse end of its 95 % interval meets it. A mode that occurred in too few blocks
 /// is printed as `not seen`. The exit code is 1 if a target is missed.
-#[derive(Debug, clap::Args)]
+///
+/// Without an area all are measured. Then a table of all targets and a picture of each area are
+/// written into a folder.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Area whose targets are measured
+    /// Area whose targets are measured; all if none is named
     #[arg(value_enum)]
-    area: Area,
+    area: Option<Area>,
+
+    /// Minutes that all areas take together, about
+    #[arg(long, allow_negative_numbers = true, value_name = "M", conflicts_with = "area",
+          default_value_t = whole::MINUTES, value_parser = number(5..=1_440))]
+    minutes: u64,
+
+    /// Folder for the table and the pictures of all areas
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "area",
+        default_value = "corelay-reach"
+    )]
+    out: PathBuf,
 
     /// Blocks that each mode needs for a judgement
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 30,
@@ -43,11 +64,15 @@ pub(crate) struct Args {
 
     /// Longest time in seconds to measure until both modes have enough blocks
     #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 180,
-          value_parser = number(1..=86_400))]
+          value_parser = number(1..=86_400), requires = "area")]
     limit: u64,
+
+    /// The targets that were judged so far
+    #[arg(skip)]
+    ledger: Ledger,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 enum Area {
     /// Dedicated trustees against locks, atomics and channels
     Delegate,
@@ -68,18 +93,68 @@ enum Area {
     Structures,
 }
 
+impl Area {
+    /// All areas, in the order in which they are measured.
+    const ALL: [Self; 8] = [
+        Self::Delegate,
+        Self::Flat,
+        Self::Literature,
+        Self::Structures,
+        Self::Fibre,
+        Self::Txn,
+        Self::Store,
+        Self::Course,
+    ];
+
+    /// The name on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Delegate => "delegate",
+            Self::Flat => "flat",
+            Self::Literature => "literature",
+            Self::Fibre => "fibre",
+            Self::Txn => "txn",
+            Self::Store => "store",
+            Self::Course => "course",
+            Self::Structures => "structures",
+        }
+    }
+
+    /// Seconds of the area in a run of all areas that takes [`whole::MINUTES`].
+    fn seconds(self) -> u64 {
+        match self {
+            Self::Delegate | Self::Flat => 270,
+            Self::Literature => 210,
+            Self::Structures => 540,
+            Self::Fibre | Self::Txn | Self::Store => 330,
+            // The whole course comes besides, which takes about as long.
+            Self::Course => 120,
+        }
+    }
+
+    /// The `--limit` with which the area takes its share of so many minutes.
+    fn limit(self, minutes: u64) -> u64 {
+        // Some areas measure several parts, each as long as the limit.
+        let quarters = match self {
+            Self::Fibre => 5,
+            Self::Store => 8,
+            Self::Structures => 4 * structures::parts(),
+            _ => 4,
+        };
+        (self.seconds() * minutes * 4 / (whole::MINUTES * quarters)).max(1)
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let host = Host::look(COMMIT);
-    let area = match args.area {
-        Area::Delegate => reach::Area::delegate(),
-        Area::Flat => reach::Area::flat(host.machine.cpus),
-        Area::Literature => reach::Area::literature(),
-        Area::Fibre => return fibre::run(&args, &host),
-        Area::Txn => return txn::run(&args, &host),
-        Area::Store => return store::run(&args, &host),
-        Area::Course => return course::run(&args, &host),
-        Area::Structures => return structures::run(&args, &host),
-    };
+    match args.area {
+        Some(area) => args.area(area, &host),
+        None => whole::run(&args, &host),
+    }
+}
+
+/// Measures the methods of an area in turn, and judges its targets.
+fn measured(args: &Args, host: &Host, which: Area, area: &reach::Area) -> Result<Exit, String> {
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;
     if let Some(why) = rig.no_probe() {
@@ -87,20 +162,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         return Ok(Exit::Fine);
     }
     let placement = host.place(&order, area.threads)?;
-    let runs = args.measure(&mut rig, &area, placement.cpus())?;
+    let runs = args.measure(&mut rig, area, placement.cpus())?;
     rig.save();
     if let Some(wrong) = runs.iter().find(|run| !run.correct) {
         output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
         return Ok(Exit::Wrong);
     }
-    let mut missed = print_judgements(&reach::judge(&area.targets, &runs, args.blocks as usize))?;
-    missed |= match args.area {
-        Area::Delegate => print_idle()?,
-        Area::Flat => false,
-        Area::Literature => print_tracer()?,
-        Area::Fibre | Area::Txn | Area::Store | Area::Course | Area::Structures => {
-            unreachable!("returned above")
-        }
+    let mut missed = args.judged(&reach::judge(&area.targets, &runs, args.blocks as usize))?;
+    missed |= match which {
+        Area::Delegate => print_idle(args)?,
+        Area::Literature => print_tracer(args)?,
+        _ => false,
     };
     print_throughput(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {
@@ -111,6 +183,37 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
 }
 
 impl Args {
+    /// Measures and judges an area.
+    fn area(&self, area: Area, host: &Host) -> Result<Exit, String> {
+        let simple = match area {
+            Area::Delegate => reach::Area::delegate(),
+            Area::Flat => reach::Area::flat(host.machine.cpus),
+            Area::Literature => reach::Area::literature(),
+            Area::Fibre => return fibre::run(self, host),
+            Area::Txn => return txn::run(self, host),
+            Area::Store => return store::run(self, host),
+            Area::Course => return course::run(self, host),
+            Area::Structures => return structures::run(self, host),
+        };
+        measured(self, host, area, &simple)
+    }
+
+    /// Prints the point at which the next targets were measured.
+    fn at(&self, point: &str) -> Result<(), String> {
+        self.ledger.at(point);
+        output::say(&format!("{point}\n"))
+    }
+
+    /// Prints a line for each judgement. Returns whether a target is missed.
+    fn judged(&self, judgements: &[Judgement]) -> Result<bool, String> {
+        self.ledger.judged(judgements);
+        let width = judgements.iter().map(|j| j.what.len()).max().unwrap_or(0);
+        for judgement in judgements {
+            output::say(&format!("{judgement:width$}\n"))?;
+        }
+        Ok(judgements.iter().any(|j| j.is_met() == Some(false)))
+    }
+
     /// Samples the methods of `area` in turn, until both modes have enough blocks or time is up.
     fn measure(
         &self,
@@ -146,20 +249,17 @@ impl Args {
     }
 }
 
-/// Prints a line for each judgement. Returns whether a target is missed.
-fn print_judgements(judgements: &[Judgement]) -> Result<bool, String> {
-    let width = judgements.iter().map(|j| j.what.len()).max().unwrap_or(0);
-    for judgement in judgements {
-        output::say(&format!("{judgement:width$}\n"))?;
-    }
-    Ok(judgements.iter().any(|j| j.is_met() == Some(false)))
-}
-
 /// Measures and prints the CPU time of an idle trustee. Returns whether the target is missed.
-fn print_idle() -> Result<bool, String> {
+fn print_idle(args: &Args) -> Result<bool, String> {
     let Some(share) = reach::idle(Duration::from_secs(2)) else {
         return Ok(false);
     };
+    args.ledger.single(
+        "idle trustee: share of a CPU",
+        Bound::AtMost(0.001),
+        share,
+        "",
+    );
     let met = share <= 0.001;
     let verdict = if met { "pass" } else { "MISS" };
     output::say(&format!(
@@ -170,13 +270,15 @@ fn print_idle() -> Result<bool, String> {
 }
 
 /// Measures and prints the cost of an event of the tracer. Returns whether the target is missed.
-fn print_tracer() -> Result<bool, String> {
+fn print_tracer(args: &Args) -> Result<bool, String> {
     // While this command is itself traced, the tracer cannot be measured.
     let Ok(cost) = tracer::cost() else {
         output::say("tracer: not measured while a trace is recorded\n")?;
         return Ok(false);
     };
     let (beyond, met) = (cost.beyond_tick_ns(), cost.beyond_tick_ns() <= 5.0);
+    let what = "tracer: an event, without its tick";
+    args.ledger.single(what, Bound::AtMost(5.0), beyond, "ns");
     let verdict = if met { "pass" } else { "MISS" };
     output::say(&format!(
         "{:35} {:5}    <= 5  {beyond:>24.2}  ns             {verdict}  reading the tick: {:.1} ns, \

@@ -177,7 +177,8 @@ pub(crate) struct Judgement {
 }
 
 impl Bound {
-    fn is_met_by(self, ratio: Interval) -> bool {
+    /// Returns whether the worse end of the interval meets the bound.
+    pub(crate) fn is_met_by(self, ratio: Interval) -> bool {
         match self {
             Self::AtLeast(least) => ratio.low >= least,
             Self::AtMost(most) => ratio.high <= most,

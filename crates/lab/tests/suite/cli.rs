@@ -116,6 +116,11 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--seed", "x"], &["--seed", "`x`"]);
     bench(&["--seed", "2^64"], &["--seed", "`2^64`"]);
     refused(&["reach", "delegate", "--blocks", "-5"], &["--blocks"]);
+    refused(&["reach", "flat", "--minutes", "9"], &["--minutes"]);
+    refused(&["reach", "flat", "--out", "x"], &["--out"]);
+    refused(&["reach", "--limit", "9"], &["AREA"]);
+    refused(&["reach", "--minutes", "4"], &["--minutes", "5"]);
+    refused(&["reach", "--out", "/dev/null/x"], &["--out"]);
     refused(
         &["reach", "everything"],
         &["everything", "delegate", "flat"],

@@ -1,8 +1,8 @@
 //! `corelay reach course`: measures the ladder's targets and the duration of the whole course.
 
-use super::{Args, print_judgements, print_throughput};
-use crate::reach;
+use super::{Args, print_throughput};
 use crate::reach::course::{MAX_SECONDS, TARGETS, points};
+use crate::reach::{self, Bound};
 use corelay_lab_course::list::climb::Climb;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
@@ -26,10 +26,10 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
         output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
         return Ok(Exit::Wrong);
     }
-    let mut missed = print_judgements(&reach::judge(TARGETS, &runs, args.blocks as usize))?;
+    let mut missed = args.judged(&reach::judge(TARGETS, &runs, args.blocks as usize))?;
     print_throughput(&runs)?;
     if !rig.is_interrupted() {
-        missed |= print_duration()?;
+        missed |= print_duration(args)?;
     }
     Ok(match (missed, rig.is_interrupted()) {
         (_, true) => Exit::Interrupted,
@@ -69,7 +69,7 @@ fn measure(args: &Args, host: &Host, rig: &mut Rig) -> Result<Vec<Run>, String> 
 }
 
 /// Runs the whole course and prints its duration. Returns whether the target is missed.
-fn print_duration() -> Result<bool, String> {
+fn print_duration(args: &Args) -> Result<bool, String> {
     let refused = |error: std::io::Error| format!("the course cannot be run: {error}");
     let folder = tempfile::tempdir().map_err(refused)?;
     let program = std::env::current_exe().map_err(refused)?;
@@ -82,6 +82,8 @@ fn print_duration() -> Result<bool, String> {
         .status()
         .map_err(refused)?;
     let seconds = since.elapsed().as_secs_f64();
+    let bound = Bound::AtMost(MAX_SECONDS);
+    args.ledger.single("the whole course", bound, seconds, "s");
     let met = status.success() && seconds <= MAX_SECONDS;
     let verdict = if met { "pass" } else { "MISS" };
     output::say(&format!(

@@ -1,9 +1,9 @@
 //! `corelay reach fibre`: measures the fibres' targets, at many points, and their costs when idle.
 
-use super::{Args, print_judgements};
-use crate::reach::Judgement;
+use super::Args;
 use crate::reach::fibre::{self, Point};
 use crate::reach::{self, Area};
+use crate::reach::{Bound, Judgement};
 use corelay_lab_bench::fibres::session::{Item, Session};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const BLOCKED: usize = 100_000;
 
 pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
-    let mut missed = print_costs()?;
+    let mut missed = print_costs(args)?;
     let order = Order::default();
     let mut rig = host.rig(&order, Area::calls_of_fibres().threads)?;
     missed |= print_calls(args, host, &mut rig)?;
@@ -31,9 +31,9 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
         return Ok(Exit::Wrong);
     }
     for (point, runs) in points.iter().zip(&runs) {
-        output::say(&format!("{}\n", point.name()))?;
+        args.at(&point.name())?;
         let (targets, untargeted) = point.judge(runs, args.blocks as usize);
-        missed |= print_judgements(&targets)?;
+        missed |= args.judged(&targets)?;
         untargeted.iter().try_for_each(print_untargeted)?;
         runs.iter().try_for_each(print_run)?;
     }
@@ -86,10 +86,13 @@ fn print_calls(args: &Args, host: &Host, rig: &mut Rig) -> Result<bool, String> 
     let area = Area::calls_of_fibres();
     let placement = host.place(&Order::default(), area.threads)?;
     let limit = (args.limit / 4).max(1);
-    let quarter = Args { limit, ..*args };
+    let quarter = Args {
+        limit,
+        ..args.clone()
+    };
     let runs = quarter.measure(rig, &area, placement.cpus())?;
     let judgements = reach::judge(&area.targets, &runs, args.blocks as usize);
-    let missed = print_judgements(&judgements)?;
+    let missed = args.judged(&judgements)?;
     super::print_throughput(&runs)?;
     let is_wrong = |run: &&Run| !run.correct;
     if let Some(wrong) = runs.iter().find(is_wrong) {
@@ -100,14 +103,15 @@ fn print_calls(args: &Args, host: &Host, rig: &mut Rig) -> Result<bool, String> 
 
 /// Measures and prints the targets that are not ratios: memory, idle time, delays. Returns whether
 /// one is missed.
-fn print_costs() -> Result<bool, String> {
+fn print_costs(args: &Args) -> Result<bool, String> {
     let mut missed = false;
-    let mut row = |what: &str, value: Option<f64>, most: f64, unit: &str| {
+    let mut row = |what: &str, value: Option<f64>, most: f64, unit: &'static str| {
         let Some(value) = value else {
             return output::say(&format!("{what:44} cannot be measured here\n"));
         };
         let met = value <= most;
         missed |= !met;
+        args.ledger.single(what, Bound::AtMost(most), value, unit);
         let verdict = if met { "pass" } else { "MISS" };
         output::say(&format!(
             "{what:44} <= {most:<7} {value:>12.4} {unit:8} {verdict}\n"
@@ -122,6 +126,9 @@ fn print_costs() -> Result<bool, String> {
     row("first run, if the parent never yields", longest, 10.0, "ms")?;
     for (flavour, completes) in fibre::transfers()? {
         missed |= !completes;
+        let what = format!("transfer, migrating, {}: completes", flavour.name());
+        let value = f64::from(u8::from(completes));
+        args.ledger.single(&what, Bound::AtLeast(1.0), value, "");
         let verdict = if completes { "pass" } else { "MISS" };
         let name = flavour.name();
         output::say(&format!(

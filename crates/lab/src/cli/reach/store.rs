@@ -1,9 +1,9 @@
 //! `corelay reach store`: measures the targets of the transactional store.
 
+use super::Args;
 use super::txn::{measure, print_run, print_untargeted};
-use super::{Args, print_judgements};
-use crate::reach::Judgement;
 use crate::reach::store::{Aborts, aborts, kept_points, points};
+use crate::reach::{Bound, Judgement};
 use corelay_lab_bench::ordered::kept::check_folder;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
@@ -32,17 +32,17 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     }
     let mut missed = false;
     for (point, runs) in points.iter().zip(&runs) {
-        output::say(&format!("{}\n", point.name()))?;
+        args.at(&point.name())?;
         let (judgements, _) = point.judge(runs, args.blocks as usize);
         // The figures of the peers are of the mode near.
         let (near, far): (Vec<Judgement>, Vec<Judgement>) = judgements
             .into_iter()
             .partition(|judgement| judgement.mode == Mode::Near);
-        missed |= print_judgements(&near)?;
+        missed |= args.judged(&near)?;
         far.iter()
             .try_for_each(|ratio| print_untargeted(ratio.what, ratio))?;
         for aborts in aborts(point) {
-            missed |= print_aborts(&aborts, runs)?;
+            missed |= print_aborts(args, &aborts, runs)?;
         }
         runs.iter().try_for_each(print_run)?;
     }
@@ -83,9 +83,9 @@ fn kept(args: &Args, host: &Host, rig: &mut Rig) -> Result<Option<bool>, String>
     }
     let mut missed = false;
     for (point, runs) in points.iter().zip(&runs) {
-        output::say(&format!("{}\n", point.name()))?;
+        args.at(&point.name())?;
         let (targets, untargeted) = point.judge(runs, args.blocks as usize);
-        missed |= print_judgements(&targets)?;
+        missed |= args.judged(&targets)?;
         untargeted
             .iter()
             .try_for_each(|ratio| print_untargeted(ratio.what, ratio))?;
@@ -119,12 +119,14 @@ fn print_kept(run: &Run) -> Result<(), String> {
 }
 
 /// Prints the share of aborted attempts. Returns whether it is larger than the peer's.
-fn print_aborts(aborts: &Aborts, runs: &[Run]) -> Result<bool, String> {
+fn print_aborts(args: &Args, aborts: &Aborts, runs: &[Run]) -> Result<bool, String> {
     let Some(share) = aborts.share(runs) else {
         return Ok(false);
     };
     // In both modes together.
     let is_met = share <= aborts.most;
+    let bound = Bound::AtMost(aborts.most);
+    args.ledger.single(aborts.what, bound, share, "");
     let verdict = if is_met { "pass" } else { "MISS" };
     output::say(&format!(
         "{:28} all   <= {:<5}  {share:>21.3}  {verdict}\n",

@@ -1,7 +1,7 @@
 //! `corelay reach structures`: measures the locks' targets at all points of a sweep, their latency
 //! under load, and the targets of structures.
 
-use super::{Args, print_judgements, print_throughput};
+use super::{Args, print_throughput};
 use crate::reach::structures::{ALONE, Row};
 use crate::reach::{judge, locks, p99s, structures};
 use corelay_lab_measure::host::Host;
@@ -22,6 +22,14 @@ use corelay_lab_report::plot::grouped;
 use corelay_lab_report::words;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
+
+/// The number of parts that each take as long as the limit: throughput and latency of the locks with
+/// each section, and the structures.
+pub(super) fn parts() -> u64 {
+    2 * (1 + locks::sections().count() as u64) + STRUCTURES
+}
+
+const STRUCTURES: u64 = 5;
 
 pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     let order = Order::default();
@@ -102,13 +110,13 @@ fn sweep(args: &Args, host: &Host, rig: &mut Rig) -> Result<Found, String> {
     let blocks = args.blocks as usize;
     let mut missed = false;
     for (point, runs) in &measured {
-        output::say(&format!("{point}\n"))?;
-        missed |= print_judgements(&locks::judge_point(*point, runs, blocks))?;
+        args.at(&point.to_string())?;
+        missed |= args.judged(&locks::judge_point(*point, runs, blocks))?;
         print_throughput(runs)?;
     }
     for (point, judgements) in locks::judge_crowds(&measured, blocks) {
-        output::say(&format!("{point}\n"))?;
-        missed |= print_judgements(&judgements)?;
+        args.at(&point.to_string())?;
+        missed |= args.judged(&judgements)?;
     }
     Ok(Found::of(missed))
 }
@@ -187,12 +195,12 @@ fn latency_of<W: Workload>(
             ))?;
             continue;
         };
-        output::say(&format!(
-            "{at}, {mode_name}: {} operations per second\n",
+        args.at(&format!(
+            "{at}, {mode_name}: {} operations per second",
             grouped(*load)
         ))?;
         let blocks = args.blocks as usize;
-        missed |= print_judgements(&locks::judge_latency(runs, mode, blocks))?;
+        missed |= args.judged(&locks::judge_latency(runs, mode, blocks))?;
         print_p99(runs, mode)?;
     }
     Ok(Found::of(missed))
@@ -237,7 +245,8 @@ fn structure<S: Structure>(
     if let Some(wrong) = print_wrong(runs.iter())? {
         return Ok(wrong);
     }
-    let missed = print_judgements(&judge(row.targets, &runs, args.blocks as usize))?;
+    args.ledger.at(S::NAME);
+    let missed = args.judged(&judge(row.targets, &runs, args.blocks as usize))?;
     print_throughput(&runs)?;
     Ok(Found::of(missed))
 }

@@ -1,6 +1,6 @@
 //! `corelay reach txn`: measures the targets of the structures that a clock orders.
 
-use super::{Args, print_judgements};
+use super::Args;
 use crate::reach::Judgement;
 use crate::reach::txn::{self, Point};
 use corelay_lab_bench::ordered::contest::{Contest, Entrant};
@@ -34,9 +34,9 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     }
     let (mut missed, blocks) = (false, args.blocks as usize);
     for (point, runs) in points.iter().zip(&runs) {
-        output::say(&format!("{}\n", point.name()))?;
+        args.at(&point.name())?;
         let (targets, untargeted) = point.judge(runs, blocks);
-        missed |= print_judgements(&targets)?;
+        missed |= args.judged(&targets)?;
         untargeted
             .iter()
             .try_for_each(|ratio| print_untargeted(ratio.what, ratio))?;

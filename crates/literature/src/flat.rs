@@ -31,12 +31,14 @@ pub enum FlatPolicy {
     Queue,
     /// Requests are written directly, and the member serves while the next line is taken.
     Blocked,
-    /// As blocked, but requests for the member's own objects run at once.
+    /// Requests are written directly and served as with `Blocked`, but those for the member's own
+    /// objects run at once.
     FastPath,
-    /// As the fast path, and the member serves after each such number of requests, at least 1.
+    /// Requests go as with `FastPath`, and the member also serves after each such number of them, at
+    /// least 1.
     Bound(u32),
-    /// As the fast path, and a member that waits for a line rings for its server, who looks at its
-    /// doorbell at each request.
+    /// Requests go as with `FastPath`, and a member that waits for a line rings for its server, who
+    /// looks at its doorbell at each request.
     Doorbell,
 }
 
@@ -55,7 +57,7 @@ impl FlatPolicy {
     }
 }
 
-/// What all members share.
+/// The bells and the barriers, which all members share.
 struct Shared {
     /// A member's bell is rung by those who wait for its lines.
     bells: Box<[CachePadded<AtomicBool>]>,
@@ -146,7 +148,8 @@ impl<T: Send, C: FnOnce(u64)> Member<T, C> {
     /// `then` gets the answer, once, inside this or a later call of this member.
     ///
     /// # Panics
-    /// If there is no object of that number. As for [`Client::issue`].
+    /// If there is no object of that number, or with the panic of a callback: see [`Client::issue`]. A
+    /// panic of the operation aborts the process, on the fast path, too.
     #[inline]
     pub fn issue<O>(&mut self, var: usize, operation: O, then: C)
     where

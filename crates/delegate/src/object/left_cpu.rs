@@ -35,10 +35,11 @@ impl LeftCpu {
     }
 }
 
-/// The number of this thread's CPU, counted from 1. A model has none: its schedules must not depend
-/// on the machine.
+/// The number of this thread's CPU, counted from 1. A model has none, and neither has the made-up
+/// machine that counts lines: what they do must not depend on this computer.
 fn this_cpu() -> Option<usize> {
-    (!MODEL).then(current_cpu).flatten().map(|cpu| cpu + 1)
+    let has_cpus = !MODEL && !cfg!(corelay_lines);
+    has_cpus.then(current_cpu).flatten().map(|cpu| cpu + 1)
 }
 
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]

@@ -66,7 +66,7 @@ pub(crate) struct Answer {
     library: Library,
 }
 
-/// What the library of an answer is built from.
+/// The source and the settings from which the library of an answer is built.
 #[derive(Clone, Debug)]
 pub(super) struct Library {
     pub(super) source: PathBuf,

@@ -40,7 +40,7 @@ pub struct Limited<'a> {
 /// one is not.
 pub(crate) type AnswerResult<T> = Result<Result<T, Fault>, String>;
 
-/// What a check that found no fault has looked at.
+/// The amount of work of a check that found no fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Checked {
     /// Short rounds of threads that ran at the same time, recorded for the lab.

@@ -12,7 +12,7 @@ use corelay_lab_report::words::times;
 const HI: &str = "hi";
 const LO: &str = "lo";
 
-/// What the runtimes do at a yield and at no other switch, by their sources.
+/// A paragraph on what the runtimes do at a yield and at no other switch, by their sources.
 const SPECIAL: &str = "What is special about a yield: Go puts the goroutine into the queue of the \
      whole program, behind a lock, and not into that of its processor. Tokio puts it aside, and \
      queues it only after its worker has looked for I/O. With Boost.Fiber (in the scheduler that \

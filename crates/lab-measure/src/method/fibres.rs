@@ -26,7 +26,7 @@ const NAME: &str = "trust-fibre";
 pub(super) const DEFAULT_FIBRES: usize = 64;
 
 /// Most fibres per client thread; a larger number is probably a typing error.
-pub(super) const MAX_FIBRES: usize = 10_000;
+const MAX_FIBRES: usize = 10_000;
 
 /// The method `trust-fibre`.
 pub const fn method<W: Workload>() -> Method<W> {
@@ -44,12 +44,21 @@ pub const fn method<W: Workload>() -> Method<W> {
     }
 }
 
-/// The method with `number` fibres per client thread.
-fn read<W: Workload>(number: &str) -> Result<Method<W>, String> {
-    let fibres = number.parse().ok().filter(|n| (1..=MAX_FIBRES).contains(n));
-    let fibres = fibres.ok_or_else(|| {
-        format!("write {NAME}:K, K fibres for each client thread, from 1 to {MAX_FIBRES}")
-    })?;
+/// The number of fibres per client thread in the parameters of the method called `name`.
+///
+/// # Errors
+/// A clause that says how to write it.
+pub(super) fn number(name: &str, parameters: &str) -> Result<usize, String> {
+    let fibres = parameters.parse().ok();
+    let fibres = fibres.filter(|n| (1..=MAX_FIBRES).contains(n));
+    fibres.ok_or_else(|| {
+        format!("write {name}:K, K fibres for each client thread, from 1 to {MAX_FIBRES}")
+    })
+}
+
+/// The method with as many fibres per client thread as `parameters` say.
+fn read<W: Workload>(parameters: &str) -> Result<Method<W>, String> {
+    let fibres = number(NAME, parameters)?;
     Ok(Method {
         window: fibres,
         fibres,

@@ -12,7 +12,7 @@ type Kept = HashMap<(ThreadId, u64), (u64, u64)>;
 struct Stripe {
     version: AtomicU64,
     map: RwLock<HashMap<u64, u64>>,
-    /// What each thread has seen of each key: the version and the value.
+    /// The version and the value that each thread has seen of each key.
     kept: RwLock<Kept>,
 }
 

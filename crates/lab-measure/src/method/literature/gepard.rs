@@ -8,7 +8,7 @@
 use super::servers::Servers;
 use super::total;
 use crate::method::contender::Parameters;
-use crate::method::fibres::{DEFAULT_FIBRES, MAX_FIBRES, Processors};
+use crate::method::fibres::{DEFAULT_FIBRES, Processors, number};
 use crate::method::{Build, Contender, Kind, Method};
 use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Operation, Workload};
@@ -46,13 +46,12 @@ pub const fn gepard<W: Workload>() -> Method<W> {
     }
 }
 
-/// The method with `number` fibres per client thread.
-fn read<W: Workload>(number: &str) -> Result<Method<W>, String> {
-    let fibres = number.parse().ok().filter(|n| (1..=MAX_FIBRES).contains(n));
-    let fibres = fibres.ok_or_else(|| {
-        format!("write {NAME}:K, K fibres for each client thread, from 1 to {MAX_FIBRES}")
-    })?;
-    Ok(Method { fibres, ..gepard() })
+/// The method with as many fibres per client thread as `parameters` say.
+fn read<W: Workload>(parameters: &str) -> Result<Method<W>, String> {
+    Ok(Method {
+        fibres: number(NAME, parameters)?,
+        ..gepard()
+    })
 }
 
 /// The place of a fibre's answer.

@@ -113,7 +113,7 @@ fn deadlock() -> ! {
     )
 }
 
-/// What the threads of a batch share.
+/// The state that the threads of a batch share.
 struct Game {
     turns: Arc<Turns>,
     now: AtomicU64,

@@ -20,7 +20,7 @@ macro_rules! pass {
     };
 }
 
-/// What all atomic variables have.
+/// The operations that all atomic variables have.
 macro_rules! common {
     ($value:ty) => {
         /// Makes a variable.

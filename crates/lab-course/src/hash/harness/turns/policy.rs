@@ -17,7 +17,7 @@ pub(crate) struct At {
     pub(crate) nth: u32,
 }
 
-/// What the thread at a point should do.
+/// The step that a thread takes at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// Go on.

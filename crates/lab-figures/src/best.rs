@@ -1,6 +1,7 @@
 //! The best of each method over any number of threads, and at the most threads (F4). There are
 //! two tables, because a method can be good until it is overcrowded and collapse then.
 
+use super::baseline;
 use super::declare::{Drawn, Figure, Panel, Printed, Source};
 use super::one_variable::over_threads;
 use super::size::Size;
@@ -9,7 +10,7 @@ use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::table::grid::Grid;
-use corelay_lab_report::words::{code, times};
+use corelay_lab_report::words::{code, count, times};
 
 const PANELS: [(&str, &str); 2] = [("one", "1 variable"), ("many", "1,024 variables")];
 
@@ -31,6 +32,19 @@ pub(super) const FIGURE: Figure = Figure {
             what: "ffwd / pthread mutex at the most threads",
             there: "10 and more (applications)",
             here: |m| against_mutex(m, LAST),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "remote core locking is right",
+            there: "“RCL experienced correctness issues” above 82 threads (ray tracer), above 24 \
+                    (memcached)",
+            here: |m| is_right(m, "rcl"),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "flat combining is right",
+            there: "“We did not get Flat Combining to work” (memcached)",
+            here: |m| is_right(m, "flat-combining"),
             drawn: Drawn::Nowhere,
         },
     ],
@@ -62,6 +76,21 @@ fn against_mutex(m: &Measured<'_>, choice: Choice) -> Option<String> {
     Some(format!("{} (fetch-and-add)", times(ratio)))
 }
 
+/// Says in how many of its measurements a method counted right, and up to how many threads.
+fn is_right(m: &Measured<'_>, line: &str) -> Option<String> {
+    let runs: Vec<_> = PANELS
+        .iter()
+        .flat_map(|(panel, _)| m.runs(panel, line))
+        .collect();
+    let most = runs.iter().map(|(_, run)| run.params.threads).max()?;
+    let wrong = runs.iter().filter(|(_, run)| !run.correct).count();
+    let all = count(runs.len() as u64, "measurement", "measurements");
+    Some(match wrong {
+        0 => format!("right in {all}, with up to {most} threads (fetch-and-add)"),
+        wrong => format!("wrong in {wrong} of {all}, with up to {most} threads (fetch-and-add)"),
+    })
+}
+
 fn tables(m: &Measured<'_>) -> Vec<Grid> {
     vec![
         table(m, "Best over any number of threads", PEAK),
@@ -69,26 +98,28 @@ fn tables(m: &Measured<'_>) -> Vec<Grid> {
     ]
 }
 
-/// Makes a table with a row for each method: Mops at how many threads, and the ratio to the
-/// mutex.
+/// Makes a table with a row for each method: Mops at how many threads, the ratio to the mutex, and
+/// the ratio of one thread without synchronisation to the method.
 fn table(m: &Measured<'_>, title: &str, choice: Choice) -> Grid {
     let lines = m.panel(PANELS[0].0).map_or(&[][..], |panel| &panel.lines);
     let mut head = vec!["method".to_owned()];
     for (_, title) in PANELS {
-        let columns = [&format!("{title}: Mops"), "threads", "/ mutex"];
+        let columns = [&format!("{title}: Mops"), "threads", "/ mutex", "alone /"];
         head.extend(columns.map(str::to_owned));
     }
     let row = |line: &String| {
         let mut row = vec![line.clone()];
         for (panel, _) in PANELS {
             let mutex = choice(m, panel, "mutex");
+            let alone = baseline::mops(m, panel, 1.0);
             row.extend(match choice(m, panel, line) {
                 Some((x, mops)) => [
                     significant(mops),
                     x.to_string(),
                     mutex.map_or(String::new(), |(_, mutex)| times(mops / mutex)),
+                    alone.map_or(String::new(), |alone| times(alone / mops)),
                 ],
-                None => ["–".to_owned(), String::new(), String::new()],
+                None => ["–".to_owned(), String::new(), String::new(), String::new()],
             });
         }
         row
@@ -111,6 +142,7 @@ pub(super) fn best(m: &Measured<'_>, panel: &str) -> Option<String> {
     let best = |choice: Choice| {
         let all = lines
             .iter()
+            .filter(|line| *line != baseline::ALONE)
             .filter_map(|line| Some((line, choice(m, panel, line)?)));
         all.max_by(|a, b| a.1.1.total_cmp(&b.1.1))
     };

@@ -32,6 +32,7 @@ pub mod measure;
 mod ordered_runs;
 pub mod size;
 
+mod baseline;
 mod best;
 mod chapter;
 mod dram_loads;
@@ -44,6 +45,7 @@ mod many_variables;
 mod one_variable;
 mod order;
 mod ordo;
+mod parallelism;
 mod queue_direct;
 mod queue_length;
 mod request_lines;
@@ -75,6 +77,7 @@ pub static FIGURES: &[Figure] = &[
     one_variable::FIGURE,
     many_variables::FIGURE,
     best::FIGURE,
+    parallelism::FIGURE,
     structures::LINKED_LIST,
     structures::QUEUE,
     structures::STACK,

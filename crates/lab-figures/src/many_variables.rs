@@ -1,6 +1,7 @@
 //! Fetch-and-add at the most threads over variables (F2, F5). Delegation by ffwd loses as soon as
 //! there are about as many locks as threads.
 
+use super::baseline;
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::one_variable::{LOCKS, METHODS};
 use super::size::{Size, named};
@@ -32,23 +33,27 @@ pub(super) const FIGURE: Figure = Figure {
             label: "slides: 128 threads",
         },
     }],
+    tables: |m| baseline::table(m, "vars").into_iter().collect(),
     words,
     ..Figure::PLAIN
 };
 
 fn panels(size: &Size) -> Vec<Panel> {
     let last = if size.short { 12 } else { 18 };
+    let vars = || (0..=last).step_by(3).map(|shift| 1u64 << shift);
     let line = |name| {
-        let vars = (0..=last).step_by(3).map(|shift| 1u64 << shift);
         let cell = |vars: u64| size.cell(vars as f64, named(name), 1, vars);
-        FigureLine::new(name, vars.map(cell))
+        FigureLine::new(name, vars().map(cell))
     };
+    let alone = |vars: u64| size.cell_of(1, vars as f64, named(baseline::ALONE), 1, vars);
+    let mut lines = vec![baseline::line(vars().map(alone))];
+    lines.extend(METHODS.map(line));
     vec![Panel {
         key: "vars",
         title: "Over variables, one server",
         axis: Axis::vars(),
         quantities: &[Throughput],
-        lines: METHODS.map(line).into(),
+        lines,
     }]
 }
 
@@ -102,6 +107,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             times(mops / ffwd)
         ));
     }
+    said.extend(baseline::words(m, "vars"));
     said
 }
 

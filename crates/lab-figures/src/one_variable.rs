@@ -1,6 +1,7 @@
 //! Fetch-and-add on one variable over threads (F2, F3): the slides' "get_seqno", and the limit
 //! for a cache line that crosses for every operation (F6).
 
+use super::baseline;
 use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, named};
 use corelay_lab_report::figure::measured::Measured;
@@ -11,7 +12,7 @@ use corelay_lab_report::plot::significant;
 use corelay_lab_report::words::{code, count, times};
 
 /// The methods compared: an atomic, locks, the literature's delegation, corelay's.
-pub(super) const METHODS: [&str; 12] = [
+pub(super) const METHODS: [&str; 13] = [
     "atomic",
     "mutex",
     "ttas",
@@ -20,6 +21,7 @@ pub(super) const METHODS: [&str; 12] = [
     "clh",
     "flat-combining",
     "cc-synch",
+    "node-replication",
     "rcl",
     "ffwd",
     "trust",
@@ -46,6 +48,36 @@ pub(super) const FIGURE: Figure = Figure {
             which is what makes ffwd fast.",
     panels,
     printed: &[
+        Printed {
+            what: "one thread, without synchronisation",
+            there: "about 1,000 Mops",
+            here: |m| {
+                Some(format!(
+                    "{} Mops",
+                    significant(baseline::mops(m, "threads", 1.0)?)
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the same / a lock between two threads",
+            there: "400 × (600 × between three)",
+            here: |m| {
+                let (lock, _) = m.best_of("threads", LOCKS, 2.0)?;
+                let ratio = baseline::ratio(m, "threads", lock, 2.0)?;
+                Some(format!("{} ({lock})", times(ratio)))
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the same / one client of a dedicated server",
+            there: "400 ×",
+            here: |m| {
+                let ratio = baseline::ratio(m, "threads", "ffwd", 2.0)?;
+                Some(format!("{} (ffwd)", times(ratio)))
+            },
+            drawn: Drawn::Nowhere,
+        },
         Printed {
             what: "ffwd, 120 clients",
             there: "55 Mops, 40 cycles per operation",
@@ -104,6 +136,7 @@ pub(super) const FIGURE: Figure = Figure {
         },
     ],
     curves,
+    tables: |m| baseline::table(m, "threads").into_iter().collect(),
     words,
     ..Figure::PLAIN
 };
@@ -118,7 +151,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
-/// Makes the lines of every method over threads, on so many variables.
+/// Makes the lines of the baseline and of every method over threads, on so many variables.
 pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<FigureLine> {
     let line = |name| {
         let way = named(name);
@@ -128,7 +161,10 @@ pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<FigureLine> {
             threads.map(|n| size.cell_of(n, n as f64, way, 1, vars)),
         )
     };
-    METHODS.map(line).into()
+    let alone = size.cell_of(1, 1.0, named(baseline::ALONE), 1, vars);
+    let mut lines = vec![baseline::line([alone])];
+    lines.extend(METHODS.map(line));
+    lines
 }
 
 /// Returns the fastest lock at the most threads.
@@ -203,6 +239,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             said.push(contended(lock, threads as u64, alone, mops));
         }
     }
+    said.extend(baseline::words(m, "threads"));
     said.push("`trust-then` does not wait for its answers, the others do.".to_owned());
     said
 }

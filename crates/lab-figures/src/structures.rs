@@ -1,6 +1,7 @@
 //! Structures over threads (F2, F3): the slides' linked list, queue, stack, hash table, lazy list,
 //! skip list and search trees, with the best of delegation and its best rival (F4, F5).
 
+use super::baseline;
 use super::best::best;
 use super::declare::{Figure, FigureLine, Panel, Source};
 use super::size::Size;
@@ -16,12 +17,13 @@ use corelay_lab_report::table;
 
 /// The methods besides the structures that threads use directly: locks, those that combine, the
 /// literature's delegation, corelay's.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 10] = [
     "mutex",
     "ttas",
     "mcs",
     "flat-combining",
     "cc-synch",
+    "node-replication",
     "rcl",
     "ffwd",
     "trust",
@@ -129,10 +131,16 @@ const fn figure(
         fewer: "the axis of threads ends where the CPUs do, and one client has no others to share \
                 the trustee's round trips with.",
         panels,
-        tables: |m| table::structure::best(&m.outcome().results),
+        tables: |m| {
+            let mut tables = table::structure::best(&m.outcome().results);
+            tables.extend(baseline::table(m, "threads"));
+            tables
+        },
         words: |m| {
             let best = best(m, "threads").map(|best| format!("On this machine {best}."));
-            best.into_iter().collect()
+            best.into_iter()
+                .chain(baseline::words(m, "threads"))
+                .collect()
         },
         ..Figure::PLAIN
     }
@@ -153,11 +161,16 @@ fn panels<S: Structure>(size: &Size, workload: SharedStructure<S>, vars: u64) ->
             threads.map(|n| size.structures(n, workload, method, vars)),
         )
     };
+    let alone = named(&methods, baseline::ALONE).and_then(Result::ok);
+    let alone = alone.expect("every workload has the baseline");
+    let alone = baseline::line([size.structures(1, workload, alone, vars)]);
     vec![Panel {
         key: "threads",
         title: "Over threads",
         axis: Axis::linear("threads"),
         quantities: &[Throughput],
-        lines: rivals.chain(METHODS).map(line).collect(),
+        lines: std::iter::once(alone)
+            .chain(rivals.chain(METHODS).map(line))
+            .collect(),
     }]
 }

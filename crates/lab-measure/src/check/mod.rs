@@ -40,7 +40,9 @@ pub use worker::Recorded;
 
 use crate::measure::crew::Crew;
 use crate::measure::slice;
-use crate::method::{Contender, Entry, Form, Method, Schedule, SetupLimit, any, flat};
+use crate::method::{
+    Contender, Entry, Form, Kind as MethodKind, Method, Schedule, SetupLimit, any, flat,
+};
 use crate::workload::point::Point;
 use crate::workload::random::{Choice, Distribution, Random};
 pub(crate) use action::Action;
@@ -60,11 +62,11 @@ pub const SERVERS: usize = 1;
 /// sets its method up again.
 const OBJECTS: u64 = 256;
 
-/// The methods that are checked, in the order of tables: all that answer, those forms of delegation
+/// The methods that are checked, in the order of tables: all that answer to several threads, those forms of delegation
 /// that the catalogue leaves out, and the one of concurrent structures.
 pub fn methods() -> Vec<Entry<Recorded>> {
     let mut methods: Vec<Entry<Recorded>> = any();
-    methods.retain(|entry| entry.form != Form::OneWay);
+    methods.retain(|entry| entry.form != Form::OneWay && entry.method.kind() != MethodKind::Alone);
     let checked = |method, form, what| Entry {
         method,
         form,

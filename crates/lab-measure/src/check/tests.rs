@@ -10,7 +10,7 @@ use super::*;
 use crate::method::{self, lock, trust};
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::random::Client;
-use crate::workload::structure::rivals::{Locked, Sharded, concurrent};
+use crate::workload::structure::rivals::{Locked, Sharded, TwoCopies, concurrent};
 use crate::workload::structure::{self as structures, seq};
 use Action::{Get, Insert, Push, Remove};
 use std::collections::{BTreeMap, VecDeque};
@@ -75,7 +75,7 @@ fn is_right(name: &'static str, kind: Kind, make: fn() -> structure::Concurrent)
 }
 
 #[test]
-fn every_structure_behind_locks_that_know_its_operations_is_linearizable() {
+fn every_structure_whose_method_knows_its_operations_is_linearizable() {
     macro_rules! locked {
         ($kind:ident: $($structure:ty)*) => {$(
             let name = <$structure as structures::Structure>::NAME;
@@ -85,6 +85,7 @@ fn every_structure_behind_locks_that_know_its_operations_is_linearizable() {
             is_right(name, Kind::$kind, || {
                 Box::new(concurrent::<Locked<parking_lot::RwLock<$structure>>>(4))
             });
+            is_right(name, Kind::$kind, || Box::new(concurrent::<TwoCopies<$structure>>(4)));
         )*};
     }
     macro_rules! sharded {

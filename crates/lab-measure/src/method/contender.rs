@@ -48,6 +48,8 @@ pub trait Contender: Send + Sync {
 pub enum Kind {
     /// Every thread is a client.
     Direct,
+    /// One thread is the only client, and nothing is shared.
+    Alone,
     /// One thread is the actor, the others are clients.
     Actor,
     /// `servers` threads are trustees, the others are clients.
@@ -175,7 +177,7 @@ impl<W> Method<W> {
     /// The fewest threads that the method can run with.
     pub fn least_threads(&self, servers: usize) -> usize {
         match self.kind {
-            Kind::Direct | Kind::Flat => 1,
+            Kind::Direct | Kind::Alone | Kind::Flat => 1,
             Kind::Actor => 2,
             Kind::Dedicated => servers + 1,
         }

@@ -4,6 +4,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::root::FetchRoot;
 use corelay_locks::{
     Adaptive, CcSynch, Clh, DsmSynch, FlatCombining, Mcs, ParkingLot, StdMutex, Tas, Ticket, Ttas,
 };
@@ -13,6 +14,10 @@ use std::ops::Range;
 /// The method `mutex`.
 pub const fn mutex<W: Workload>() -> Method<W> {
     method::<_, StdMutex<_>>("mutex", |w, p, _| Ok(Locks::boxed(w, p, StdMutex::new)))
+}
+/// The method `mutex` of fetch-add, but each operation takes `ROOTS` square roots.
+pub fn rooted<const ROOTS: u32>() -> Method {
+    mutex().built_by(|_, p, setup_limit| (mutex().build)(FetchRoot::<ROOTS>, p, setup_limit))
 }
 /// The method `parking-lot`.
 pub(crate) const fn parking_lot<W: Workload>() -> Method<W> {

@@ -8,6 +8,7 @@
 //! Types are erased where a method is set up for a point of the sweep ([`Contender`]), never per
 //! operation: each pair of method and workload has a loop of its own.
 
+pub mod alone;
 pub mod atomic;
 #[cfg(test)]
 pub(crate) mod broken;
@@ -23,6 +24,7 @@ pub mod noop;
 pub mod pattern;
 #[cfg(unix)]
 mod pthread;
+pub(crate) mod replication;
 pub(crate) mod rwlock;
 mod style;
 pub mod tasks;
@@ -72,6 +74,13 @@ pub fn any<W: Workload>() -> Vec<Entry<W>> {
 
 fn portable<W: Workload>() -> Vec<Entry<W>> {
     vec![
+        Entry {
+            method: alone::method(),
+            form: Waits,
+            what: "one thread without synchronisation, the baseline of the others",
+            compared: None,
+            schedule: IfAsked(noop::waits()),
+        },
         Entry {
             method: lock::mutex(),
             form: Waits,
@@ -255,6 +264,13 @@ fn portable<W: Workload>() -> Vec<Entry<W>> {
             what: "flat delegation: `flat-fast-path`, and a member serves when its doorbell has rung",
             compared: None,
             schedule: IfAsked(noop::calls_back()),
+        },
+        Entry {
+            method: replication::method(),
+            form: Waits,
+            what: "node replication: a log of operations, and a copy of all objects on each memory node",
+            compared: None,
+            schedule: IfAsked(noop::waits()),
         },
         Entry {
             method: literature::ffwd(),

@@ -61,9 +61,17 @@ impl Point {
         }
     }
 
-    /// Adjusts the number of servers to the method and to the number of variables. Returns a
-    /// sentence for the result if that took servers away from a method that has them (D18).
+    /// Adjusts the number of threads to the method, and the number of servers also to the number of
+    /// variables. Returns a sentence for the result if that took threads away, or servers from a
+    /// method that has them (D18).
     pub(crate) fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
+        if method.kind() == Kind::Alone {
+            let asked = std::mem::replace(&mut self.threads, 1);
+            self.servers = 0;
+            return (asked > 1).then(|| {
+                format!("one thread instead of {asked}, because nothing synchronises several")
+            });
+        }
         if !method.is_dedicated() {
             self.servers = 0;
             return None;
@@ -112,8 +120,13 @@ mod tests {
                 vars: 4,
                 ..Point::small(3)
             };
-            assert_eq!(point.adjust(method), None);
-            assert_eq!(point.vars, 4, "{method:?}");
+            let is_alone = method.kind() == Kind::Alone;
+            assert_eq!(point.adjust(method).is_some(), is_alone);
+            assert_eq!(
+                (point.vars, point.threads == 1),
+                (4, is_alone),
+                "{method:?}"
+            );
             let told = point.even_out(method);
             match method.kind() {
                 Kind::Flat => assert!(point.vars == 6 && told.unwrap().contains("from 4 to 6")),

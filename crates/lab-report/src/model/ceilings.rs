@@ -6,6 +6,10 @@
 //! in flight instead: clients × requests each ÷ round trip. Higher bounds are the capacity of the
 //! links between sockets and the server's processing speed.
 //!
+//! The slides see 55 Mops where clients and links allow 300, and suspect the server's core: its store
+//! and load buffers, and its reorder window, limit how many lines it waits for at once
+//! ([`Ceilings::of_core`]).
+//!
 //! | the slides | here |
 //! |---|---|
 //! | "~70 ns intra-socket latency, ~14 Mops" | [`Ceilings::lock_handover`] |
@@ -13,6 +17,7 @@
 //! | "round-trip bandwidth-delay product is 120 cache lines" | [`Ceilings::in_flight_for`] |
 //! | "300 cache lines per link: 300+ Mops" | [`links`] |
 //! | "55 Mops = 40 cycles per operation" | [`processing`], [`cycles_each`] |
+//! | "server store / load buffers, reorder window size?" | [`Ceilings::of_core`] |
 
 /// Limits that follow from one measured round trip. All throughput is in Mops.
 ///
@@ -43,12 +48,62 @@ impl Ceilings {
         self.clients as f64 * 1000.0 / self.rtt_ns
     }
 
+    /// Returns the limit of a server whose core waits for no more lines at once than a buffer of it
+    /// has room for: entries ÷ entries of an operation ÷ one-way latency. A hardware prefetcher that
+    /// guesses the next request's line may exceed the limits of stores and window, but not that of
+    /// the line-fill buffers.
+    ///
+    /// ```
+    /// use corelay_lab_report::model::ceilings::{Ceilings, SOURCE_BUFFERS};
+    ///
+    /// // The slides' round trip of 400 ns: ten lines at once allow 50 Mops; they saw 55.
+    /// let slides = Ceilings { rtt_ns: 400.0, clients: 120 };
+    /// assert_eq!(slides.of_core(SOURCE_BUFFERS[0]), 50.0);
+    /// ```
+    pub fn of_core(self, buffer: CoreBuffer) -> f64 {
+        buffer.entries / buffer.each * 1000.0 / (self.rtt_ns / 2.0)
+    }
+
     /// Returns the requests that must be in flight at once to sustain `mops` (the bandwidth-delay
     /// product).
     pub fn in_flight_for(self, mops: f64) -> f64 {
         mops * self.rtt_ns / 1000.0
     }
 }
+
+/// The size of a buffer of a core, and the share of it that an operation of a server takes. All of
+/// it is occupied until a line has come from another core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoreBuffer {
+    /// The name.
+    pub name: &'static str,
+    /// The number of its entries.
+    pub entries: f64,
+    /// Entries that one operation takes.
+    pub each: f64,
+}
+
+/// The buffers of the slides' Broadwell core (Intel, "64 and IA-32 Architectures Optimization Reference
+/// Manual", section on Haswell, whose sizes Broadwell has), and what an operation of ffwd takes of
+/// them: the line of its request; three stores (the variable, the answer, and the copy of the
+/// answer); about 40 instructions, which is assumed.
+pub const SOURCE_BUFFERS: [CoreBuffer; 3] = [
+    CoreBuffer {
+        name: "line-fill buffers",
+        entries: 10.0,
+        each: 1.0,
+    },
+    CoreBuffer {
+        name: "store buffer",
+        entries: 42.0,
+        each: 3.0,
+    },
+    CoreBuffer {
+        name: "reorder window",
+        entries: 192.0,
+        each: 40.0,
+    },
+];
 
 /// Returns the Mops of links that carry `lines_each` million lines a second, with an operation
 /// per line.

@@ -117,7 +117,7 @@ fn grid<'a>(title: String, runs: impl Iterator<Item = &'a Run>) -> Grid {
     }
 }
 
-/// Whether a method delegates; `None` if it gives no answers, as nothing else is like it.
+/// Whether a method delegates; `None` if it has no rival: it gives no answers, or shares nothing.
 fn delegates(method: &str) -> Option<bool> {
     let Some(Ok(known)) = named(&METHODS, method) else {
         // A structure that threads use directly.
@@ -125,7 +125,8 @@ fn delegates(method: &str) -> Option<bool> {
     };
     let entry = METHODS.iter().find(|entry| entry.name() == known.name());
     let has_answers = entry.is_none_or(|entry| entry.form != Form::OneWay);
-    has_answers.then_some(matches!(known.kind(), Kind::Dedicated | Kind::Flat))
+    let is_compared = has_answers && known.kind() != Kind::Alone;
+    is_compared.then_some(matches!(known.kind(), Kind::Dedicated | Kind::Flat))
 }
 
 #[cfg(test)]
@@ -139,7 +140,7 @@ mod tests {
         let mops = |method: &str| match method {
             "lazy-list" => (60.0, 60.0),
             "trust-then" => (40.0, 40.0),
-            "trust-post" => (999.0, 999.0),
+            "trust-post" | "alone" => (999.0, 999.0),
             "mutex" => (20.0, 20.0),
             _ => (1.0, 1.0),
         };
@@ -147,7 +148,14 @@ mod tests {
             threads: vec![2, 4],
             vars: vec![1],
             modes: vec![Mode::Near],
-            methods: vec!["mutex", "lazy-list", "trust-then", "trust-post", "ffwd"],
+            methods: vec![
+                "mutex",
+                "lazy-list",
+                "trust-then",
+                "trust-post",
+                "alone",
+                "ffwd",
+            ],
             mops,
             noise: 0.0,
             ..Recipe::default()

@@ -7,6 +7,7 @@ use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::root::FetchRoot;
 use corelay_literature::{Blocking, Delegation, FfwdLines, RclLines};
 use std::ops::Range;
 
@@ -15,6 +16,11 @@ pub const fn ffwd<W: Workload>() -> Method<W> {
     method("ffwd", |w, p, _| {
         Waiting::<W, FfwdLines>::start("ffwd", w, p)
     })
+}
+
+/// The method `ffwd` of fetch-add, but each operation takes `ROOTS` square roots.
+pub fn rooted<const ROOTS: u32>() -> Method {
+    ffwd().built_by(|_, p, setup_limit| (ffwd().build)(FetchRoot::<ROOTS>, p, setup_limit))
 }
 
 /// The method `rcl`.

@@ -13,7 +13,7 @@
 //! requests do: a function pointer, a pointer to the variable, and the operation's captures as
 //! words (none for fetch-add); the answer is a word.
 
-mod blocking;
+pub mod blocking;
 pub mod flat;
 mod gepard;
 pub mod lines;

@@ -7,7 +7,9 @@ use corelay_lab_measure::machine;
 use corelay_lab_measure::measure::mode::NEAR_FACTOR;
 use corelay_lab_measure::measure::stats;
 use corelay_lab_report::exit::Exit;
-use corelay_lab_report::model::ceilings::{Ceilings, cycles_each, links, processing};
+use corelay_lab_report::model::ceilings::{
+    Ceilings, CoreBuffer, SOURCE_BUFFERS, cycles_each, links, processing,
+};
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::table::columns::columns;
 use corelay_lab_report::words::wrap;
@@ -59,6 +61,31 @@ pub(super) struct Args {
           value_parser = super::positive)]
     cycles: f64,
 
+    /// Lines that the server's core can wait for at once; the default is a Broadwell's
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          default_value_t = SOURCE_BUFFERS[0].entries, value_parser = super::positive)]
+    fill_buffers: f64,
+
+    /// Entries of the core's store buffer; the default is a Broadwell's
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          default_value_t = SOURCE_BUFFERS[1].entries, value_parser = super::positive)]
+    store_buffer: f64,
+
+    /// Instructions in the core's reorder window; the default is a Broadwell's
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          default_value_t = SOURCE_BUFFERS[2].entries, value_parser = super::positive)]
+    window: f64,
+
+    /// Stores of an operation at the server
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          default_value_t = SOURCE_BUFFERS[1].each, value_parser = super::positive)]
+    stores: f64,
+
+    /// Instructions of an operation at the server; the default is assumed, not counted
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          default_value_t = SOURCE_BUFFERS[2].each, value_parser = super::positive)]
+    instructions: f64,
+
     /// Mops for which cycles and requests in flight are computed [default: what all clients reach]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = super::positive)]
     mops: Option<f64>,
@@ -100,6 +127,23 @@ struct Inputs {
     link_mlines: Value,
     ghz: Option<Value>,
     cycles: Value,
+    /// Entries of the core's buffers: line-fill buffers, store buffer, reorder window.
+    buffers: [Value; 3],
+    /// Stores of an operation, and its instructions.
+    stores: f64,
+    instructions: f64,
+}
+
+impl Inputs {
+    /// Returns the core's buffers with what an operation takes of them.
+    fn core(&self) -> [CoreBuffer; 3] {
+        let each = [1.0, self.stores, self.instructions];
+        std::array::from_fn(|i| CoreBuffer {
+            entries: self.buffers[i].value,
+            each: each[i],
+            ..SOURCE_BUFFERS[i]
+        })
+    }
 }
 
 /// The computed ceilings. Rates are in Mops.
@@ -110,6 +154,8 @@ struct Results {
     clients_mops: Option<f64>,
     links_mops: f64,
     processing_mops: Option<f64>,
+    /// Limits by the core's buffers: line-fill buffers, store buffer, reorder window.
+    buffers_mops: Option<[f64; 3]>,
     /// The throughput that the next two values are computed for.
     at_mops: Option<f64>,
     cycles_per_operation: Option<f64>,
@@ -162,6 +208,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
             From::Given
         },
     };
+    let entries = [args.fill_buffers, args.store_buffer, args.window];
     let given_ghz = args.ghz.map(|value| (value, From::Given));
     let ghz = given_ghz.or_else(|| machine::clock_ghz().map(|value| (value, From::System)));
     let inputs = Inputs {
@@ -172,6 +219,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         link_mlines: given_or_source(args.link_lines, SOURCE_LINK_LINES),
         ghz: ghz.map(|(value, from)| Value { value, from }),
         cycles: given_or_source(args.cycles, SOURCE_CYCLES),
+        buffers: std::array::from_fn(|i| given_or_source(entries[i], SOURCE_BUFFERS[i].entries)),
+        stores: args.stores,
+        instructions: args.instructions,
     };
     let output = Output {
         ceilings: ceilings(&inputs, args.mops),
@@ -198,6 +248,7 @@ fn ceilings(inputs: &Inputs, mops: Option<f64>) -> Results {
         clients_mops,
         links_mops: links(inputs.links, inputs.link_mlines.value),
         processing_mops: ghz.map(|ghz| processing(ghz, inputs.cycles.value)),
+        buffers_mops: of(clients).map(|of| inputs.core().map(|buffer| of.of_core(buffer))),
         at_mops,
         cycles_per_operation: ghz.zip(at_mops).map(|(ghz, mops)| cycles_each(ghz, mops)),
         in_flight: of(clients)
@@ -248,7 +299,7 @@ fn text(output: &Output) -> String {
         ]
     };
     let at = figure(ceilings.at_mops);
-    let rows = [
+    let mut rows = vec![
         row(
             "a lock whose line moves at each handover, Mops",
             "1 / one-way latency",
@@ -292,10 +343,38 @@ fn text(output: &Output) -> String {
             "120 (300 Mops)",
         ),
     ];
+    let slides = Ceilings {
+        rtt_ns: 400.0,
+        clients: 120,
+    };
+    for (i, (buffer, source)) in inputs.core().into_iter().zip(SOURCE_BUFFERS).enumerate() {
+        rows.push(row(
+            &format!("a server's {} ({}), Mops", buffer.name, buffer.entries),
+            &format!("entries / {} / one-way latency", buffer.each),
+            ceilings.buffers_mops.map(|mops| mops[i]),
+            &format!("{} (model)", significant(slides.of_core(source))),
+        ));
+    }
     text += &format!(
         "{}\n",
         columns(["ceiling", "formula", "here", "the source"], rows, 2)
     );
+    let sizes = match inputs
+        .buffers
+        .iter()
+        .all(|entries| matches!(entries.from, From::Source))
+    {
+        true => {
+            "The core's buffers are a Broadwell's (the slides' largest machine), not measured here: \
+                 `--fill-buffers`, `--store-buffer`, `--window`."
+        }
+        false => "The core's buffers are as given.",
+    };
+    let why = format!(
+        "The slides ask why they see 55 Mops where clients and links allow 300, and suspect the \
+         server's buffers. {sizes}"
+    );
+    let _ = writeln!(text, "{}", wrap(&why, "", 96));
     if let Some(sentence) = &output.unavailable {
         let _ = writeln!(text, "unavailable: {sentence}");
     }
@@ -320,6 +399,9 @@ mod tests {
             link_mlines: value(300.0),
             ghz: Some(value(2.2)),
             cycles: value(40.0),
+            buffers: [10.0, 42.0, 192.0].map(value),
+            stores: 3.0,
+            instructions: 40.0,
         };
         let at_once = ceilings(&inputs, None);
         assert_eq!(at_once.per_client_mops, Some(2.5));
@@ -327,6 +409,7 @@ mod tests {
         assert_eq!(at_once.in_flight, Some(120.0));
         assert_eq!(at_once.links_mops, 300.0);
         assert_eq!(at_once.processing_mops, Some(55.0));
+        assert_eq!(at_once.buffers_mops, Some([50.0, 70.0, 24.0]));
         let seen = ceilings(&inputs, Some(55.0));
         assert_eq!(seen.cycles_per_operation, Some(40.0));
         let lock = Inputs {
@@ -352,6 +435,12 @@ mod tests {
                 value: 40.0,
                 from: From::Source,
             },
+            buffers: [10.0, 42.0, 192.0].map(|value| Value {
+                value,
+                from: From::Source,
+            }),
+            stores: 3.0,
+            instructions: 40.0,
         };
         let out = ceilings(&inputs, None);
         assert_eq!(

@@ -41,13 +41,13 @@ impl<L: ReadWrite<Value: Structure>> Rival for Locked<L> {
 
 /// Inserts a key. The caller keeps the ledger.
 #[inline(always)]
-fn insert(structure: &mut impl Structure, key: u64) -> bool {
+pub(super) fn insert(structure: &mut impl Structure, key: u64) -> bool {
     structure.insert(key, &mut Ledger::default())
 }
 
 /// Removes a key. The caller keeps the ledger.
 #[inline(always)]
-fn remove(structure: &mut impl Structure, key: u64) -> Option<u64> {
+pub(super) fn remove(structure: &mut impl Structure, key: u64) -> Option<u64> {
     structure.remove(key, &mut Ledger::default())
 }
 

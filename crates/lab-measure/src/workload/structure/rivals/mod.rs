@@ -9,7 +9,7 @@
 //! | `hash` | `sharded-mutex`, `bucket-locks`, `dashmap`, `papaya`, `scc` |
 //! | `skip-list` | `sharded-mutex`, `optimistic`, `crossbeam-skiplist`, `scc-tree` |
 //! | `tree` | `sharded-mutex`, `external-tree`, `scc-tree` |
-//! | all but `lru`, whose reads change it | `rwlock`, `parking-lot-rwlock`, whose readers share the lock |
+//! | all but `lru`, whose reads change it | `rwlock`, `parking-lot-rwlock`, whose readers share the lock; `node-replication`, whose readers read their node's copy |
 //!
 //! They get the same keys and the same requests as the sequential structure does, and give the same
 //! answers, but for one: they have no way to look at the end of a queue or a stack, so that a read
@@ -27,11 +27,12 @@
 mod ends;
 mod keyed;
 mod locked;
+mod replicated;
 
 use super::{Access, Kind, Ledger, SharedStructure, Structure, judge};
 use crate::check::Action;
 use crate::method::{
-    self, Build, Contender, Entry, Form, Marker, Method, Schedule, Style, noop, rwlock,
+    self, Build, Contender, Entry, Form, Marker, Method, Schedule, Style, noop, replication, rwlock,
 };
 use crate::workload::operation::Aligned;
 use crate::workload::point::Point;
@@ -44,6 +45,9 @@ use crossbeam_queue::SegQueue;
 use crossbeam_skiplist::SkipMap;
 use dashmap::DashMap;
 pub(crate) use locked::{Locked, Sharded};
+pub(crate) use replicated::Copies;
+#[cfg(test)]
+pub(crate) use replicated::TwoCopies;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -224,14 +228,17 @@ fn sharded_in_no_order<S: Structure>() -> Entry<SharedStructure<S>> {
     }
 }
 
-/// Makes the reads of the reader-writer locks share the lock. In `any` each operation takes it
-/// alone.
+/// Makes the reads of the reader-writer locks share the lock, and those of node replication read a
+/// copy. In `any` each operation writes.
 pub(super) fn share_reads<S: Structure>(methods: &mut [Entry<SharedStructure<S>>]) {
-    let builds: [(_, Build<SharedStructure<S>>); 2] = [
+    let builds: [(_, Build<SharedStructure<S>>); 3] = [
         (rwlock::STD, |w, p, _| {
             Ok(Box::new(Direct::<S, Locked<std::sync::RwLock<S>>>::new(
                 w, p,
             )))
+        }),
+        (replication::NAME, |w, p, _| {
+            Ok(Box::new(Direct::<S, Copies<S>>::new(w, p)))
         }),
         (rwlock::PARKING_LOT, |w, p, _| {
             Ok(Box::new(Direct::<S, Locked<parking_lot::RwLock<S>>>::new(
@@ -242,6 +249,9 @@ pub(super) fn share_reads<S: Structure>(methods: &mut [Entry<SharedStructure<S>>
     for entry in methods {
         if let Some((_, build)) = builds.iter().find(|(name, _)| *name == entry.name()) {
             entry.method = entry.method.built_by(*build);
+            if entry.name() == replication::NAME {
+                entry.method = entry.method.with_heap(replication::BYTES);
+            }
         }
     }
 }

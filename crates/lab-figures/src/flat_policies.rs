@@ -5,8 +5,10 @@ use super::size::{Size, named};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::Throughput;
-use corelay_lab_report::plot::significant;
+use corelay_lab_report::model::footprint::async_lines;
+use corelay_lab_report::plot::{grouped, significant};
 use corelay_lab_report::words::{code, count, times};
+use corelay_literature::Shape;
 
 /// The thesis's policies on its own lines, then on corelay's channel; last, corelay's own.
 const POLICIES: [&str; 11] = [
@@ -88,6 +90,20 @@ fn best<'a>(m: &Measured<'a>) -> Option<(&'a str, f64)> {
     m.winner("threads", x)
 }
 
+/// Says how much memory `blocked` saves: it writes requests straight into lines and has no queues.
+fn saved(threads: usize) -> String {
+    let of = |shape: Shape| async_lines(shape).of_client(threads);
+    let (queue, direct) = (Shape::DEFAULT, Shape::direct(Shape::DEFAULT.lines()));
+    let direct = direct.unwrap_or(queue);
+    format!(
+        "`blocked` needs no queues: a member of {threads} keeps {} bytes as a client instead of {}, from \
+         the sizes of the types (`corelay model footprint`). The source says that this helps larger \
+         systems and smaller caches.",
+        grouped(of(direct) as u64),
+        grouped(of(queue) as u64)
+    )
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some((best, mops)), Some((x, queue))) = (best(m), m.last("threads", SOURCES_BEST)) {
@@ -106,6 +122,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             code(best),
             significant(mops)
         ));
+    }
+    if let Some((threads, _)) = m.last("threads", SOURCES_BEST) {
+        said.push(saved(threads as usize));
     }
     said.push(
         "`flat-lines` is the source's own: 16 request lines for each pair, of which `blocked` and \

@@ -41,6 +41,7 @@ mod fetch_add;
 mod flat_latency;
 mod flat_policies;
 mod gepard;
+mod hyperthreads;
 mod many_variables;
 mod one_variable;
 mod order;
@@ -74,6 +75,7 @@ pub static FIGURES: &[Figure] = &[
     gepard::FIGURE,
     vary_servers::FIGURE,
     dram_loads::FIGURE,
+    hyperthreads::FIGURE,
     one_variable::FIGURE,
     many_variables::FIGURE,
     best::FIGURE,

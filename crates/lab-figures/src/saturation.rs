@@ -7,10 +7,11 @@ use super::queue_length::LENGTHS;
 use super::size::Size;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::{KNEE, Measured};
-use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::outcome::{Axis, Curve};
 use corelay_lab_report::figure::quantity::Quantity::{
     self, FailedPops, FailedPushes, Latency, Ready, Saturation, Throughput,
 };
+use corelay_lab_report::model::queues::{Filled, Queues};
 use corelay_lab_report::plot::{percent, significant};
 use corelay_lab_report::words::times;
 
@@ -44,6 +45,7 @@ pub(super) const FOUR: Figure = Figure {
 const COMMON: Figure = Figure {
     source: Source::Thesis("Hurry Up and Wait: The Pending Request Queue"),
     whole: 4,
+    curves,
     fewer: "the source has 16 servers and 40 clients; one server with one client looks at the \
             lines of one pair only, so a line is answered and free again sooner.",
     ..Figure::PLAIN
@@ -60,8 +62,34 @@ const QUANTITIES: &[Quantity] = &[
     FailedPushes,
 ];
 
-const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 2] {
+const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 3] {
     [
+        Printed {
+            what: "model: all queues of 2 N can fill all lines, with the probability",
+            there: "approaches 1",
+            here: |m| {
+                let filled = queues(m, N, 2 * N)?.filled();
+                let there = Queues {
+                    servers: 16,
+                    lines: N,
+                    length: 2 * N,
+                };
+                let there = there.filled();
+                let of = |filled: Filled| {
+                    format!(
+                        "{}, and {} of the lines find a request",
+                        percent(filled.all),
+                        percent(filled.lines)
+                    )
+                };
+                Some(format!(
+                    "{}; with the source's 16 servers {}",
+                    of(filled),
+                    of(there)
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
         Printed {
             what: "length after which gains cease",
             there: gains_cease,
@@ -98,6 +126,46 @@ fn panels(size: &Size, lines: usize) -> Vec<Panel> {
         quantities: QUANTITIES,
         lines: vec![FigureLine::new(label(lines), LENGTHS.iter().map(cell))],
     }]
+}
+
+/// Returns the queues of one client of this run, in the model.
+fn queues(m: &Measured<'_>, lines: usize, length: usize) -> Option<Queues> {
+    let servers = m.outcome().results.runs.first()?.params.servers;
+    Some(Queues {
+        servers: servers.max(1),
+        lines,
+        length,
+    })
+}
+
+/// Computes, beside the saturation, the probability that all queues can fill their lines, and beside
+/// the failed pops the share of lines that find no request.
+fn curves(m: &Measured<'_>) -> Vec<Curve> {
+    let all = [16, 8, 4];
+    let Some(lines) = all
+        .into_iter()
+        .find(|&n| !m.throughput(PANEL, label(n)).is_empty())
+    else {
+        return Vec::new();
+    };
+    let curve = |quantity, label: &str, of: fn(Filled) -> f64| {
+        let point = |&length: &usize| {
+            let filled = queues(m, lines, length)?.filled();
+            Some((length as f64, of(filled)))
+        };
+        Curve {
+            panel: PANEL.to_owned(),
+            quantity,
+            label: label.to_owned(),
+            points: LENGTHS.iter().filter_map(point).collect(),
+        }
+    };
+    vec![
+        curve(Saturation, "all queues fill their lines", |filled| {
+            filled.all
+        }),
+        curve(FailedPops, "no request for a line", Filled::failed_pops),
+    ]
 }
 
 const fn label(lines: usize) -> &'static str {

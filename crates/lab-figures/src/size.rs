@@ -5,6 +5,7 @@
 //! More threads than CPUs would only measure the scheduler, so there are none.
 
 use super::declare::{Cell, OfStructure};
+use super::hyperthreads;
 use corelay_lab_bench::fibres::method::Method as Runtime;
 use corelay_lab_bench::fibres::session::Item as OfFibres;
 use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
@@ -17,7 +18,7 @@ use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
 use corelay_lab_measure::workload::structure::{SharedStructure, Structure};
 use corelay_literature::Shape;
-use corelay_topology::Order;
+use corelay_topology::{Core, Order, Topology};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,39 @@ pub struct Size {
     processors: Arc<[Option<usize>]>,
     processor_notes: Vec<String>,
     notes: Vec<String>,
+    /// Pairs of CPUs for one server and one client, by what lies between them.
+    pairs: Vec<(&'static str, Pair)>,
+}
+
+/// The CPUs of one server and one client.
+pub(super) type Pair = [Option<usize>; 2];
+
+/// Finds pairs of CPUs on one core, on two cores of a socket, and on two sockets, where there are such.
+fn pairs(topology: &Topology) -> Vec<(&'static str, Pair)> {
+    let cores = topology.cores();
+    let Some(first) = cores.first() else {
+        return Vec::new();
+    };
+    let sibling = first.cpus.iter().nth(1);
+    let of = |wanted: &dyn Fn(&Core) -> bool| {
+        let core = cores[1..].iter().find(|core| wanted(core))?;
+        core.cpus.first()
+    };
+    let found = [
+        (hyperthreads::ONE_CORE, sibling),
+        (
+            hyperthreads::TWO_CORES,
+            of(&|core| core.package == first.package),
+        ),
+        (
+            hyperthreads::TWO_SOCKETS,
+            of(&|core| core.package != first.package),
+        ),
+    ];
+    let pair = |(label, other): (&'static str, Option<usize>)| {
+        Some((label, [first.cpus.first(), Some(other?)]))
+    };
+    found.into_iter().filter_map(pair).collect()
 }
 
 impl Size {
@@ -74,6 +108,7 @@ impl Size {
             processors: processors.cpus().into(),
             processor_notes: processors.notes().to_vec(),
             notes: placement.notes().to_vec(),
+            pairs: pairs(&host.topology),
         })
     }
 
@@ -89,6 +124,7 @@ impl Size {
             processors: vec![None; cpus].into(),
             processor_notes: Vec::new(),
             notes: Vec::new(),
+            pairs: pairs(&Topology::regular(2, cpus.div_ceil(4), 2)),
         }
     }
 
@@ -160,6 +196,25 @@ impl Size {
             method,
             point,
             notes,
+        };
+        Cell::new(x, item)
+    }
+
+    /// Returns the pairs of CPUs for one server and one client, by what lies between them.
+    pub(super) fn pairs(&self) -> &[(&'static str, Pair)] {
+        &self.pairs
+    }
+
+    /// Makes a contender of one server and one client on these CPUs, on one variable.
+    pub(super) fn cell_on(&self, pair: Pair, x: f64, method: Method) -> Cell {
+        let point = Point {
+            placement: pair.into(),
+            ..self.point(2, 1, 1)
+        };
+        let item = Item {
+            method,
+            point,
+            notes: Vec::new(),
         };
         Cell::new(x, item)
     }
@@ -323,6 +378,24 @@ pub(super) fn named(name: &str) -> Method {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_are_found_where_there_are_such() {
+        let of = |sockets, cores, threads| -> Vec<(&str, Pair)> {
+            pairs(&Topology::regular(sockets, cores, threads))
+        };
+        let [one, cores, sockets] = &*of(2, 14, 2) else {
+            panic!("three pairs")
+        };
+        assert_eq!(one.0, hyperthreads::ONE_CORE);
+        assert_eq!(
+            (cores.0, sockets.0),
+            (hyperthreads::TWO_CORES, hyperthreads::TWO_SOCKETS)
+        );
+        assert!(one.1 != cores.1 && cores.1 != sockets.1);
+        assert_eq!(of(1, 2, 1).len(), 1);
+        assert!(of(1, 1, 1).is_empty());
+    }
 
     #[test]
     fn servers_leave_a_client() {

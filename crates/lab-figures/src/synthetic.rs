@@ -136,6 +136,46 @@ fn the_knee_of_a_line_is_found() {
 }
 
 #[test]
+fn the_fall_beyond_the_peak_is_explained_only_if_there_is_one() {
+    let falls = |_: &str, n: f64| if n <= 16.0 { n } else { 8.0 };
+    let told = said(&outcome(&super::request_lines::FIGURE, 56, falls));
+    assert!(
+        told.contains(
+            "From 16 to 64 lines throughput falls to 0.50 ×. Meanwhile grow: the lines that"
+        ),
+        "{told}"
+    );
+    assert!(
+        !told.contains("latency of a request in ns from"),
+        "it is the same: {told}"
+    );
+    let told = said(&outcome(&super::request_lines::FIGURE, 56, |_, n| n));
+    assert!(told.contains("there is no fall to explain"), "{told}");
+    // 500 ns at 64 Mops by 40 clients.
+    assert!(
+        told.contains("outstanding at a client: 0.800 on average with 64 lines"),
+        "{told}"
+    );
+}
+
+#[test]
+fn hyperthreads_are_judged_both_ways() {
+    let told = |one: f64| {
+        said(&outcome(&super::hyperthreads::FIGURE, 8, |line, _| {
+            if line == "one core" { one } else { 10.0 }
+        }))
+    };
+    assert!(
+        told(20.0).contains("20.0 Mops on one core and 10.0 on two"),
+        "{}",
+        told(20.0)
+    );
+    assert!(
+        told(20.0).contains("one core is better") && told(5.0).contains("two cores are better")
+    );
+}
+
+#[test]
 fn the_rule_of_two_n_is_judged() {
     let rule = |at: f64| {
         let outcome = outcome(&super::saturation::EIGHT, 56, |_, length| length.min(at));

@@ -3,11 +3,16 @@
 use super::measure::{Counted, Plan, lost};
 use super::window::{self, Compiled, ListedInstruction, Window};
 use crate::shown::{Guess, Part, Picture, Shown};
+use corelay_lab_measure::measure::cost::Cost;
 use corelay_lab_measure::measure::stats::{median, quantile};
 use corelay_lab_measure::schema::Mode;
 use corelay_lab_report::plot::{Bar, BarPlot, Medium, Scale, Style, grouped, significant};
 use corelay_lab_report::table::grid::Grid;
-use corelay_lab_report::words::{and, count};
+use corelay_lab_report::words::{and, count, times};
+
+/// The compare-and-exchange without and with a lock, as [`Cost::what`] names them.
+const PLAIN: &str = "cmpxchg";
+const LOCKED: &str = "lock cmpxchg";
 
 /// Width of the picture, in SVG units.
 const WIDTH: f64 = 720.0;
@@ -22,8 +27,14 @@ add:   8        7
 store: 8        8
                 8      store: 8, over A's";
 
-/// Writes the outcome up as a step of the course.
-pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &Compiled) -> Shown {
+/// Writes the outcome up as a step of the course. There are `costs` where they can be measured.
+pub fn shown(
+    plan: &Plan,
+    counted: &[Counted],
+    guess: Option<Guess>,
+    compiled: &Compiled,
+    costs: &[Cost],
+) -> Shown {
     let mut shown = Shown::new(
         "race",
         "Race: several threads add one to the same number, in up to six variants",
@@ -61,6 +72,10 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
         text: INTERLEAVING.to_owned(),
     });
     listings(&mut shown, compiled);
+    if let Some((table, words)) = locked(costs) {
+        shown.parts.push(Part::Table(table));
+        shown.parts.push(Part::Words(words));
+    }
     shown.look_at = look_at(plan, counted, racy.and(share));
     shown.figures = serde_json::json!({
         "threads": plan.threads,
@@ -74,6 +89,40 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
     });
     shown.runs = counted.iter().map(|counted| counted.run.clone()).collect();
     shown
+}
+
+/// Describes what a locked instruction costs while no other thread uses the number.
+fn locked(costs: &[Cost]) -> Option<(Grid, String)> {
+    let of = |what: &str| costs.iter().find(|cost| cost.what == what);
+    let (plain, locked) = (of(PLAIN)?, of(LOCKED)?);
+    let row = |cost: &Cost| {
+        vec![
+            cost.what.to_owned(),
+            significant(cost.cycles),
+            significant(cost.ns),
+        ]
+    };
+    let table = Grid {
+        title: "One thread alone: an instruction after the other on one number".to_owned(),
+        head: ["instruction", "cycles", "ns"].map(str::to_owned).into(),
+        rows: costs.iter().map(row).collect(),
+    };
+    let ratio = locked.cycles / plain.cycles;
+    let here = format!(
+        "A locked compare-and-exchange takes {} cycles here and the plain one {}",
+        significant(locked.cycles),
+        significant(plain.cycles)
+    );
+    let judged = match ratio > 1.25 {
+        true => format!(
+            "{here}: the lock costs {} the time even if no other thread is there.",
+            times(ratio)
+        ),
+        false => format!("{here}: the lock costs next to nothing if no other thread is there."),
+    };
+    let source =
+        "The thesis on delegation has 18 and 6 cycles, for Intel Skylake (from Fog's tables).";
+    Some((table, format!("{judged} {source}")))
 }
 
 /// Lists the faults: a right variant that has lost an update, or any variant with more updates than
@@ -354,7 +403,29 @@ mod tests {
             counted,
             Some(QUESTION.unasked()),
             &window::compiled(),
+            &[],
         )
+    }
+
+    #[test]
+    fn a_lock_is_said_to_cost_only_if_it_does() {
+        let told = |lock: f64| {
+            let cost = |what, cycles| Cost {
+                what,
+                ns: cycles / 4.0,
+                cycles,
+            };
+            let (table, words) = locked(&[cost(PLAIN, 6.0), cost(LOCKED, lock)]).unwrap();
+            assert_eq!(table.rows[1][..2], [LOCKED.to_owned(), significant(lock)]);
+            words.replace('\u{a0}', " ")
+        };
+        assert!(
+            told(18.0).contains("costs 3.0 × the time"),
+            "{}",
+            told(18.0)
+        );
+        assert!(told(6.5).contains("next to nothing"), "{}", told(6.5));
+        assert_eq!(locked(&[]), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! | [`reading`] | the cost of each way to read the time |
 //! | [`tracer`] | the cost of an event of the tracer |
 
+pub mod cost;
 pub mod counters;
 pub mod cpu;
 pub mod crew;
@@ -27,6 +28,8 @@ pub mod crew;
 pub mod instructions;
 pub mod limit;
 pub mod load;
+#[cfg(target_arch = "x86_64")]
+mod locked;
 pub mod memory;
 pub mod mode;
 mod one_core;

@@ -26,6 +26,8 @@ pub enum Quantity {
     ScalabilityUs,
     /// Average time from issuing a request to its callback, in nanoseconds.
     Latency,
+    /// Requests of a client that have been issued and not answered, on average.
+    Outstanding,
     /// Share of a server's passes that found work, 0 to 1.
     Saturation,
     /// Share of a client's looks for a response that found one, 0 to 1.
@@ -85,6 +87,7 @@ impl Quantity {
             Self::Aborts => per_thousand(run, |counts| counts.aborts.all()),
             Self::Uncertain => per_thousand(run, |counts| counts.uncertain),
             Self::Latency => ratio(asked(run)?, |a| a.latency_ns, |a| a.timed),
+            Self::Outstanding => outstanding(run),
             Self::Ready => ratio(asked(run)?, |a| a.ready, |a| a.polls),
             Self::FailedPops => ratio(asked(run)?, |a| a.failed_pops, |a| a.pops),
             Self::FailedPushes => {
@@ -115,6 +118,7 @@ impl Quantity {
             Self::ScalabilityUs => "scalability: µs × processors per operation (lower is better)",
             Self::Scalability => "scalability: ns × processors per operation (lower is better)",
             Self::Latency => "average latency of a request, ns",
+            Self::Outstanding => "requests outstanding at a client (latency × rate)",
             Self::Saturation => "saturation: passes with work / passes",
             Self::Ready => "response-ready rate: answers / looks",
             Self::FailedPops => "failed pops: no request for a free line",
@@ -136,6 +140,7 @@ impl Quantity {
             Self::Scalability => "ns·p/op",
             Self::ScalabilityUs => "µs·p/op",
             Self::Latency => "latency ns",
+            Self::Outstanding => "outstanding",
             Self::Saturation => "saturation",
             Self::Ready => "ready",
             Self::FailedPops => "failed pops",
@@ -229,6 +234,19 @@ fn per_thousand(run: &Run, count: fn(&ConflictCounts) -> u64) -> Option<f64> {
     let (counted, operations) =
         counted.fold((0, 0), |(sum, all), (count, ops)| (sum + count, all + ops));
     (operations > 0).then(|| counted as f64 * 1e3 / operations as f64)
+}
+
+/// Returns the requests of a client that are outstanding on average, by Little's law: the average
+/// latency times the rate of a client, over all samples.
+fn outstanding(run: &Run) -> Option<f64> {
+    let latency_ns = ratio(asked(run)?, |a| a.latency_ns, |a| a.timed)?;
+    let clients = run.params.threads.checked_sub(run.params.servers)?.max(1);
+    let samples = run.samples.iter().filter(|sample| sample.mops > 0.0);
+    let (operations, micros) = samples.fold((0.0, 0.0), |(operations, micros), sample| {
+        let done = sample.per_thread.iter().sum::<u64>() as f64;
+        (operations + done, micros + done / sample.mops)
+    });
+    (micros > 0.0).then(|| latency_ns / 1e3 * operations / micros / clients as f64)
 }
 
 /// Returns the clients' own counts, if they have counted.

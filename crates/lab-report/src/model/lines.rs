@@ -5,6 +5,16 @@
 //! They are stored, because a page is made from results alone and the simulator is no part of
 //! reporting. A test of the command compares them with what it counts.
 
+/// Request lines of a pair that have a count in [`BY_REQUEST_LINES`].
+pub const REQUEST_LINES: [usize; 5] = [1, 4, 16, 64, 256];
+
+/// Cache lines moved per operation by the thesis's lines, with a queue of twice as many, for each of
+/// [`REQUEST_LINES`]: one server and eight clients on a machine of 2 sockets of 14 cores.
+pub const BY_REQUEST_LINES: [f64; 5] = [2.0; 5];
+
+/// The simulated machine of [`BY_REQUEST_LINES`], as `--machine` takes it, and its clients.
+pub const REQUEST_LINES_MACHINE: (&str, usize) = ("2x14x2", 8);
+
 /// The numbers of CPUs that have counts.
 pub const CPUS: [usize; 3] = [8, 32, 128];
 

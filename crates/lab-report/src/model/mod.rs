@@ -7,6 +7,7 @@
 //! | [`throughput`] | what do so many servers and clients do together? | D9 |
 //! | [`footprint`] | what does delegation itself keep in the caches? | D23 |
 //! | [`ceilings`] | what does one round trip allow? | F6 |
+//! | [`queues`] | how full are queues when a client writes its requests out? | D4 |
 //! | [`lines`] | how many cache lines does an operation move on larger machines? | |
 //!
 //! A model is drawn beside the measured figures, never in place of them. `corelay model` prints
@@ -18,5 +19,6 @@ pub mod ceilings;
 pub mod contention;
 pub mod footprint;
 pub mod lines;
+pub mod queues;
 pub mod residency;
 pub mod throughput;

@@ -287,12 +287,12 @@ fn y_label(quantity: Quantity, y: Scale) -> &'static str {
         Quantity::Scalability if log => "ns × processors / operation, logarithmic",
         Quantity::Scalability => "ns × processors / operation",
         Quantity::Latency if log => "ns, logarithmic",
+
         Quantity::Latency => "ns",
         Quantity::Saturation | Quantity::Ready | Quantity::FailedPops | Quantity::FailedPushes => {
             "share, 0 to 1"
         }
-
-        Quantity::Batch => "requests",
+        Quantity::Batch | Quantity::Outstanding => "requests",
         Quantity::LocalLoads | Quantity::RemoteLoads => "loads per operation",
     }
 }

@@ -7,6 +7,7 @@ use corelay_lab_course::race::measure::{Plan, measure};
 use corelay_lab_course::race::{self, QUESTION, VARIANTS, Variant, show, window};
 use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::cost;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_topology::Order;
@@ -134,6 +135,12 @@ impl Args {
         let counted = measure(&plan, variants, &mut rig, &|| bar.inc(1));
         bar.finish_and_clear();
         rig.save();
-        Ok(show::shown(&plan, &counted, guess, &window::compiled()))
+        Ok(show::shown(
+            &plan,
+            &counted,
+            guess,
+            &window::compiled(),
+            &cost::costs(),
+        ))
     }
 }

@@ -83,6 +83,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         ("ffwd".to_owned(), ffwd(clients)),
         ("rcl".to_owned(), rcl()),
         (shape, async_lines(args.lines)),
+        (
+            format!("flat-lines:blockedx{lines}"),
+            async_lines(direct(args.lines)),
+        ),
         ("corelay, a request".to_owned(), product_first()),
         (
             format!("corelay, {window} in flight"),
@@ -107,6 +111,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         source_clients: SOURCE_PAIRS.1,
     };
     super::deliver(args.json, &output, &text(&output))
+}
+
+/// The same lines without a queue, as the policy `blocked` has them.
+fn direct(shape: Shape) -> Shape {
+    Shape::direct(shape.lines()).unwrap_or(shape)
 }
 
 fn text(output: &Output) -> String {
@@ -143,6 +152,18 @@ fn text(output: &Output) -> String {
         "A server has {}, a client has {}, and a core runs one of each. Objects are not counted.",
         words::count(clients as u64, "client", "clients"),
         words::count(servers as u64, "server", "servers"),
+    );
+    let core = |is: fn(&str) -> bool| {
+        let channel = output.channels.iter().find(|channel| is(&channel.name));
+        channel.map_or(0.0, |channel| channel.core)
+    };
+    let queued = core(|name| name.starts_with("async-lines"));
+    let saved = queued - core(|name| name.starts_with("flat-lines"));
+    let _ = writeln!(
+        text,
+        "The policy `blocked` of flat delegation writes requests straight into lines: that saves {} bytes \
+         of a core.",
+        bytes(saved)
     );
     let _ = writeln!(
         text,

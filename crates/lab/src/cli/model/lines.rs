@@ -512,6 +512,34 @@ mod tests {
     }
 
     #[test]
+    fn the_stored_counts_of_request_lines_are_those_of_the_simulator() {
+        let (machine, clients) = stored::REQUEST_LINES_MACHINE;
+        let machine: Machine = machine.parse().unwrap();
+        let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
+        let order = topology.sequence(&Order::Sockets).unwrap();
+        for (lines, moved) in stored::REQUEST_LINES
+            .into_iter()
+            .zip(stored::BY_REQUEST_LINES)
+        {
+            let method: Method = format!("async-lines:{lines}").parse().unwrap();
+            let setup = Setup {
+                machine,
+                places: order[..clients + 1].to_vec(),
+                workload: Workload::FetchAdd,
+                size: 0,
+                operations: method.operations(),
+                work: 1,
+            };
+            let count = setup.count(method);
+            let now = count.per_operation(count.all.moved.into_iter().sum());
+            assert!(
+                (now - moved).abs() < 0.05,
+                "{lines} lines move {now:.2}, not {moved}"
+            );
+        }
+    }
+
+    #[test]
     fn names_are_read_once_each() {
         let read = |text| methods(text)?.serving(Workload::FetchAdd);
         assert_eq!(

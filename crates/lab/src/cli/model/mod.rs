@@ -5,6 +5,7 @@ mod contention;
 mod footprint;
 mod lines;
 mod picture;
+mod queues;
 mod residency;
 mod throughput;
 
@@ -33,6 +34,7 @@ enum Model {
     Residency(residency::Args),
     Footprint(footprint::Args),
     Ceilings(ceilings::Args),
+    Queues(queues::Args),
     Lines(lines::Args),
 }
 
@@ -43,6 +45,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         Model::Residency(args) => residency::run(&args),
         Model::Footprint(args) => footprint::run(&args),
         Model::Ceilings(args) => ceilings::run(&args),
+        Model::Queues(args) => queues::run(&args),
         Model::Lines(args) => lines::run(args),
     }
 }

@@ -438,20 +438,61 @@ fn delegation(e: &Evidence<'_>, mode: Mode) -> Option<String> {
     })
 }
 
-/// Why a call of delegation takes longer than its rival's operation.
+/// Why a call of delegation takes longer than its rival's operation: the round trip, where that is
+/// longer than the whole operation; otherwise only the times of both.
 fn slower(e: &Evidence<'_>, mode: Mode, loses: &Finding) -> String {
     let trip = data::round_trip(e.runs, mode);
-    let trip = trip.map_or(String::new(), |ns| format!(" of {} ns", significant(ns)));
-    let rival = method::find(&loses.rival).map(|m| m.name);
-    let at = loses.level.vars.first().zip(rival);
-    let mops = at.and_then(|(vars, rival)| e.judge.median(*vars, mode, rival));
-    let beside = mops.map_or(String::new(), |mops| {
-        let each = 1e3 * e.threads as f64 / mops;
-        format!(
-            ", and an operation by {} takes {} ns",
-            code(&loses.rival),
-            significant(each)
-        )
-    });
-    format!("a call waits for a round trip{trip}{beside}")
+    let each = |name: &str| {
+        let method = method::find(name)?.name;
+        let mops = e.judge.median(*loses.level.vars.first()?, mode, method)?;
+        let run = e.runs.iter().find(|run| run.method == method);
+        let servers = run.map_or(0, |run| run.params.servers);
+        Some(1e3 * e.threads.saturating_sub(servers).max(1) as f64 / mops)
+    };
+    because(
+        trip,
+        each(&loses.ours),
+        each(&loses.rival),
+        &code(&loses.rival),
+    )
+}
+
+/// The clause of [`slower`], from the times of a round trip, a call and a rival's operation, in
+/// nanoseconds.
+fn because(trip: Option<f64>, call: Option<f64>, operation: Option<f64>, rival: &str) -> String {
+    let by_rival = |ns| format!(", and an operation by {rival} takes {} ns", significant(ns));
+    let of_trip = trip.map_or(String::new(), |ns| format!(" of {} ns", significant(ns)));
+    match (trip, call, operation) {
+        (Some(trip), Some(call), Some(operation)) if operation >= trip => format!(
+            "a call takes {} ns with its round trip{of_trip}{}",
+            significant(call),
+            by_rival(operation)
+        ),
+        _ => format!(
+            "a call waits for a round trip{of_trip}{}",
+            operation.map_or(String::new(), by_rival)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_is_blamed_only_if_it_is_longer_than_the_rivals_operation() {
+        let told = |operation| because(Some(110.0), Some(300.0), Some(operation), "`mutex`");
+        assert_eq!(
+            told(18.0),
+            "a call waits for a round trip of 110 ns, and an operation by `mutex` takes 18.0 ns"
+        );
+        assert_eq!(
+            told(200.0),
+            "a call takes 300 ns with its round trip of 110 ns, and an operation by `mutex` takes 200 ns"
+        );
+        assert_eq!(
+            because(None, None, None, "x"),
+            "a call waits for a round trip"
+        );
+    }
 }

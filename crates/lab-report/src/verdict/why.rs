@@ -126,23 +126,32 @@ fn ceilings(e: &Evidence<'_>, mode: Mode, method: &str) -> Option<Ceilings> {
     })
 }
 
+/// Round trips in the time of a call above which most of it is something else.
+const MOSTLY_OTHER: f64 = 4.0;
+
 fn round_trip(e: &Evidence<'_>) -> Option<String> {
     let vars = *e.judge.vars().first()?;
     let in_mode = |mode: Mode| {
         let here = ceilings(e, mode, "trust")?;
         let mops = e.judge.median(vars, mode, "trust")?;
         let call_ns = here.clients as f64 * 1000.0 / mops;
-        Some(format!(
+        let ratio = call_ns / here.rtt_ns;
+        let told = format!(
             "{} ns {} ({} of a round trip of {} ns)",
             significant(call_ns),
             words::mode(mode),
-            words::ratio_digits(call_ns / here.rtt_ns),
+            words::ratio_digits(ratio),
             significant(here.rtt_ns)
-        ))
+        );
+        Some((told, ratio))
     };
-    let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
+    let told = e.judge.modes().into_iter().filter_map(in_mode);
+    let (told, ratios): (Vec<String>, Vec<f64>) = told.unzip();
+    let waits = if ratios.iter().any(|ratio| *ratio > MOSTLY_OTHER) {
+        "A cache line there and one back are the smaller part of it: calls also wait for other \
+         clients' sections, or threads wait for a CPU"
     // A section other than an addition is not known to be short.
-    let waits = if e.subject.is_own() {
+    } else if e.subject.is_own() {
         "It waits for a cache line there, for the section, and for a cache line back"
     } else {
         "It waits for a cache line there and one back, however short the section is"
@@ -221,7 +230,7 @@ fn unfair(e: &Evidence<'_>) -> Option<String> {
         .collect();
     (!told.is_empty() && e.threads > 1).then(|| {
         format!(
-            "Fairness: on {} the busiest of {} threads did {} of the operations (even: {}). Such a method is fast because the line stays with one thread while the others wait.",
+            "Fairness: on {} the busiest of {} threads did {} of the operations (even: {}). The line then stays with one thread for long while the others wait.",
             count(vars, "variable", "variables"),
             e.threads,
             words::and(&told),
@@ -251,8 +260,12 @@ fn uncontended(e: &Evidence<'_>) -> Option<String> {
     } else {
         "synchronous delegation"
     };
+    let of_level = lost.iter().filter(|f| f.level == *level);
+    let mut rivals: Vec<String> = of_level.map(|f| words::code(&f.rival)).collect();
+    rivals.dedup();
     Some(format!(
-        "No contention: {which} lost on {} variables. Use spin locks or atomics for variables that threads rarely meet on: without contention a trustee saves nothing.",
+        "No contention: {which} lost to {} on {} variables, on which threads rarely meet: without contention a trustee saves nothing.",
+        words::or(&rivals),
         words::range(&level.vars)
     ))
 }

@@ -26,7 +26,7 @@ fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + S
         }
     };
     std::thread::scope(|s| {
-        s.spawn(|| {
+        let holder = s.spawn(|| {
             count.apply(|_| {
                 begun.store(true, Ordering::Release);
                 wait(&is_asked);
@@ -45,7 +45,11 @@ fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + S
             is_counted.store(true, Ordering::Release);
             taken
         });
-        client.join().unwrap()
+        let taken = client.join().unwrap();
+        // A scope waits for closures, a join also for what a thread's end frees: it must not be
+        // counted by the next call.
+        holder.join().unwrap();
+        taken
     })
 }
 

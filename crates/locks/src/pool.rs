@@ -390,6 +390,8 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert_eq!(live.load(Ordering::Relaxed), 0);
+        // Fewer than none if the thread also freed a batch that another test's threads had shared.
+        let live = live.load(Ordering::Relaxed);
+        assert!(live <= 0, "{live} nodes are kept");
     }
 }

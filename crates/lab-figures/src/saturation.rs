@@ -161,10 +161,8 @@ fn curves(m: &Measured<'_>) -> Vec<Curve> {
         }
     };
     vec![
-        curve(Saturation, "all queues fill their lines", |filled| {
-            filled.all
-        }),
-        curve(FailedPops, "no request for a line", Filled::failed_pops),
+        curve(Saturation, "all filled", |filled| filled.all),
+        curve(FailedPops, "failed pops", Filled::failed_pops),
     ]
 }
 

@@ -14,12 +14,12 @@
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
 pub mod climb;
+mod elsewhere;
 pub(crate) mod heads;
 pub mod job;
 pub(crate) mod keys;
 pub mod ladder;
 mod memory;
-mod mi;
 mod neighbour;
 pub mod nodes;
 pub mod rungs;

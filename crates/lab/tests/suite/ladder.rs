@@ -4,7 +4,7 @@ use crate::program::{self, corelay, fine, refused, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(crate) const RUNGS: [&str; 9] = [
+pub(crate) const RUNGS: &[&str] = &[
     "biglock",
     "partitioned",
     "preallocated",
@@ -12,6 +12,8 @@ pub(crate) const RUNGS: [&str; 9] = [
     "padded",
     "system",
     "mimalloc",
+    #[cfg(all(feature = "jemalloc", unix))]
+    "jemalloc",
     "pool",
     "delegated",
 ];
@@ -57,8 +59,8 @@ fn every_rung_is_right_on_any_number_of_threads() {
                     .push(threads);
             }
         }
-        let all = RUNGS.map(|rung| (rung, vec![1, 2, 5]));
-        assert_eq!(seen, all.into_iter().collect());
+        let all = RUNGS.iter().map(|&rung| (rung, vec![1, 2, 5]));
+        assert_eq!(seen, all.collect());
     }
 }
 

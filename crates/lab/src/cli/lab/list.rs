@@ -49,8 +49,7 @@ pub(super) const fn usual_samples(size: Size) -> u64 {
 /// all links in both directions.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// Rungs to run, of biglock, partitioned, preallocated, balanced, padded, system, mimalloc, pool, delegated [default: all]
-    #[arg(long, value_name = "LIST", value_parser = rungs)]
+    #[arg(long, value_name = "LIST", value_parser = rungs, help = variants_help())]
     variants: Option<Rungs>,
 
     /// Numbers of threads [default: powers of two below the number of CPUs, and that number]
@@ -114,22 +113,20 @@ impl From<Before> for Pages {
 #[derive(Clone, Debug)]
 pub(super) struct Rungs(pub(super) Vec<&'static Rung>);
 
+/// Returns the help of `--variants`, with the rungs of this build.
+pub(super) fn variants_help() -> String {
+    format!("Rungs to run, of {} [default: all]", rungs::names())
+}
+
 pub(super) fn rungs(text: &str) -> Result<Rungs, String> {
     let mut rungs: Vec<&'static Rung> = Vec::new();
     for name in text.split(',').map(str::trim) {
-        let rung = named(name)?;
+        let rung = rungs::named(name)?;
         if !rungs.iter().any(|known| known.name == rung.name) {
             rungs.push(rung);
         }
     }
     Ok(Rungs(rungs))
-}
-
-fn named(name: &str) -> Result<&'static Rung, String> {
-    rungs::named(name).ok_or_else(|| {
-        let all: Vec<&str> = RUNGS.iter().map(|rung| rung.name).collect();
-        format!("there is no rung `{name}`; name one of {}", all.join(", "))
-    })
 }
 
 fn list(text: &str, bounds: std::ops::RangeInclusive<u64>) -> Result<List, String> {
@@ -213,7 +210,7 @@ fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>,
 fn sources(name: &str) -> Result<Exit, String> {
     let chosen: Vec<&Rung> = match name {
         "all" => RUNGS.iter().collect(),
-        name => vec![named(name).map_err(|error| format!("--source: {error}"))?],
+        name => vec![rungs::named(name).map_err(|error| format!("--source: {error}"))?],
     };
     for rung in chosen {
         output::say(&format!(

@@ -100,6 +100,8 @@ pub(crate) struct Lap {
 pub struct Ended {
     /// The record of each thread.
     pub(crate) laps: Vec<Lap>,
+    /// Passes that the records add up: each fills new lists.
+    pub(crate) passes: u32,
     /// The fault, as a sentence; a run with a fault has no figure.
     pub(crate) fault: Option<String>,
 }
@@ -446,7 +448,11 @@ fn ticks_of_a_nanosecond() -> f64 {
 impl Ended {
     fn of(laps: impl Iterator<Item = Result<Lap, String>>) -> Self {
         match laps.collect() {
-            Ok(laps) => Self { laps, fault: None },
+            Ok(laps) => Self {
+                laps,
+                passes: 1,
+                fault: None,
+            },
             Err(sentence) => Self::failed(sentence),
         }
     }
@@ -455,8 +461,38 @@ impl Ended {
     pub(crate) fn failed(sentence: String) -> Self {
         Self {
             laps: Vec::new(),
+            passes: 0,
             fault: Some(sentence),
         }
+    }
+
+    /// Adds another pass of the same threads, as if it had begun at the moment at which this run
+    /// ended. The time in between, in which lists are checked and freed, is left out.
+    pub(crate) fn followed_by(mut self, pass: Self) -> Self {
+        if self.fault.is_some() || pass.fault.is_some() {
+            return Self {
+                fault: self.fault.or(pass.fault),
+                ..self
+            };
+        }
+        let ended = self.laps.iter().map(|lap| lap.end).max();
+        let begun = pass.laps.iter().map(|lap| lap.begin).min();
+        for (lap, next) in self.laps.iter_mut().zip(&pass.laps) {
+            if let Some((ended, begun)) = ended.zip(begun) {
+                lap.end = ended + (next.end - begun);
+            }
+            lap.keys += next.keys;
+            lap.parts += next.parts;
+            lap.waited += next.waited;
+            lap.made += next.made;
+            lap.usage = lap.usage.zip(next.usage).map(|(mut sum, more)| {
+                sum += more;
+                sum
+            });
+            lap.misses = lap.misses.zip(next.misses).map(|(sum, more)| sum + more);
+        }
+        self.passes += pass.passes;
+        self
     }
 
     /// Checks the resulting list: each key once, and all links both ways.
@@ -486,5 +522,37 @@ impl Ended {
     /// Returns the throughput in millions of keys per second.
     pub(crate) fn mops(&self) -> f64 {
         self.keys() as f64 / self.wall().as_secs_f64().max(1e-9) / 1e6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_add_up_without_the_time_between() {
+        let zero = Instant::now();
+        let ns = Duration::from_nanos;
+        let pass = |laps: &[(u64, u64, u64)]| {
+            let lap = |&(begin, end, keys): &(u64, u64, u64)| Lap {
+                begin: zero + ns(begin),
+                end: zero + ns(end),
+                keys,
+                parts: 1,
+                waited: ns(1),
+                made: ns(2),
+                usage: None,
+                misses: Some(3),
+            };
+            Ended::of(laps.iter().map(lap).map(Ok))
+        };
+        let run = pass(&[(0, 100, 10), (10, 90, 10)]);
+        let run = run.followed_by(pass(&[(5_000, 5_040, 5), (5_010, 5_050, 15)]));
+        assert_eq!((run.wall(), run.keys(), run.passes), (ns(150), 40, 2));
+        assert_eq!(run.laps[1].end, zero + ns(150));
+        assert_eq!((run.laps[1].keys, run.laps[1].parts), (25, 2));
+        assert_eq!(run.laps[0].misses, Some(6));
+        let run = run.followed_by(Ended::failed("lost".to_owned()));
+        assert_eq!(run.fault.as_deref(), Some("lost"));
     }
 }

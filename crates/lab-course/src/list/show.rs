@@ -6,6 +6,7 @@ use super::rungs::RUNGS;
 use super::words;
 use crate::guess::Question;
 use crate::shown::{Guess, Part, Picture, Shown};
+use corelay_lab_measure::measure::stats::median;
 use corelay_lab_measure::schema::Mode;
 use corelay_lab_report::plot::{
     Bar, BarPlot, Halo, LinePlot, Point, Scale, Series, Style, bytes, grouped, percent, significant,
@@ -34,6 +35,7 @@ impl Ladder {
         );
         shown.parts.push(Part::Words(self.what()));
         shown.parts.push(Part::Table(self.table()));
+        shown.parts.extend(self.lengths().map(Part::Table));
         shown.parts.extend(self.over_threads().map(Part::Picture));
         shown.parts.extend(self.padding_parts());
         shown.parts.extend(self.parts_parts());
@@ -69,8 +71,57 @@ impl Ladder {
         serde_json::Value::Object(self.names().map(of).collect())
     }
 
+    /// Says how many keys are inserted.
+    fn size(&self) -> String {
+        let Some(seconds) = self.seconds else {
+            let share = self.rungs.first().map_or(0, |c| c.point.share);
+            return format!(
+                "Each thread inserts {} keys into doubly linked lists.",
+                grouped(share as u64)
+            );
+        };
+        format!(
+            "Threads insert keys into doubly linked lists, for about {} s in each run (`--secs`): two \
+             runs before have shown how many keys that takes. At most {} keys fit into the memory that \
+             was available, with as much left free; a run that has inserted them sooner begins again \
+             with new lists, and only the time of the insertions counts.",
+            significant(seconds.secs),
+            grouped(seconds.most_keys as u64)
+        )
+    }
+
+    /// Makes the table of the runs' lengths, if runs were to have one.
+    fn lengths(&self) -> Option<Grid> {
+        let seconds = self.seconds?;
+        let row = |climbed: &Climbed| {
+            let walls = climbed
+                .ended
+                .iter()
+                .map(|(_, run)| run.wall().as_secs_f64());
+            let wall = median(&walls.collect::<Vec<_>>());
+            let passes = climbed.ended.iter().map(|(_, run)| run.passes).max();
+            vec![
+                climbed.point.rung.name.to_owned(),
+                grouped(climbed.point.threads as u64),
+                grouped(climbed.point.share as u64),
+                passes.map_or("–".to_owned(), |n| grouped(n.into())),
+                wall.map_or("–".to_owned(), significant),
+            ]
+        };
+        Some(Grid {
+            title: format!(
+                "Runs of about {} s: keys of a thread at once, how often the lists were filled, and the \
+                 time of all insertions of a run (median)",
+                significant(seconds.secs)
+            ),
+            head: ["rung", "threads", "keys of a thread", "times", "seconds"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: self.rungs.iter().map(row).collect(),
+        })
+    }
+
     fn what(&self) -> String {
-        let share = self.rungs.first().map_or(0, |c| c.point.share);
         let before = match self.rungs.first().map(|c| c.point.pages.name()) {
             Some("untouched") => "Keys are made, and memory is first touched, in the timed phase.",
             Some("recycled") => {
@@ -83,9 +134,9 @@ impl Ladder {
             }
         };
         format!(
-            "Each thread inserts {} keys into doubly linked lists. {before} In the end the lists \
-             are joined, and each key was found once. Figures are medians of runs in turn, {}.",
-            grouped(share as u64),
+            "{} {before} In the end the lists are joined, and each key was found once. Figures are \
+             medians of runs in turn, {}.",
+            self.size(),
             match self.mode {
                 Mode::Near => "while the CPUs were near each other",
                 Mode::Far => "while the CPUs were far from each other",

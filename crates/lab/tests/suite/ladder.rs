@@ -86,6 +86,29 @@ fn the_text_has_a_row_for_each_rung_and_the_guess() {
 }
 
 #[test]
+fn runs_last_as_many_seconds_as_asked() {
+    let text = "lab list --secs 0.03 --variants biglock,padded --threads 1,2 --samples 2 --parts 2 \
+                --padding 128 --yes";
+    let args: Vec<&str> = text.split_whitespace().collect();
+    let said = fine(&corelay(&args));
+    for word in ["about 0.0300 s", "Runs of about", "fit into the memory"] {
+        assert!(said.contains(word), "{word} is missing in {said}");
+    }
+    let told = json(&[&args[..], &["--json"]].concat());
+    assert_eq!(told["wrong"], serde_json::json!([]));
+    for run in told["runs"].as_array().unwrap() {
+        let once =
+            run["params"]["keys"].as_u64().unwrap() * run["params"]["threads"].as_u64().unwrap();
+        for sample in run["samples"].as_array().unwrap() {
+            let each = sample["per_thread"].as_array().unwrap();
+            let keys: u64 = each.iter().map(|n| n.as_u64().unwrap()).sum();
+            // A run fills its lists once, or some more times.
+            assert!(keys >= once && keys.is_multiple_of(once), "{run}");
+        }
+    }
+}
+
+#[test]
 fn sources_are_shown_as_they_are_compiled() {
     for rung in RUNGS {
         let said = fine(&corelay(&["lab", "list", "--source", rung]));
@@ -219,6 +242,15 @@ fn bad_input_is_refused_in_one_sentence() {
             &["--source", "lock", "biglock"],
         ),
         (&["list", "--samples", "0"], &["--samples"]),
+        (&["list", "--secs", "0"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "-1"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "nan"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "soon"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "9999"], &["--secs", "3600"]),
+        (
+            &["list", "--secs", "1", "--iterations", "100"],
+            &["--secs", "--iterations"],
+        ),
         (&["why", "--threads", "0"], &["--threads"]),
         (&["why", "--iterations", "1e6"], &["--iterations", "1e6"]),
         (

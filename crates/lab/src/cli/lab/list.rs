@@ -2,8 +2,9 @@
 //! other.
 
 use super::step::{INTERRUPTED, Size, StepFlags};
-use crate::cli::list::{List, Numbers};
+use crate::cli::list::{List, Numbers, secs};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::climb::Seconds;
 use corelay_lab_course::list::job::Pages;
 use corelay_lab_course::list::ladder::{PARTS_OF_A_THREAD, Plan};
 use corelay_lab_course::list::nodes::HEAD;
@@ -60,6 +61,12 @@ pub(super) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_keys(Size::Usual),
           value_parser = iterations)]
     iterations: u64,
+
+    /// Insert for about so many seconds in each run, instead of a number of keys; a run whose keys do
+    /// not fit into the memory fills its lists several times
+    #[arg(long, allow_negative_numbers = true, value_name = "S", value_parser = secs,
+          conflicts_with = "iterations")]
+    secs: Option<f64>,
 
     /// Parts that the keys are cut into, at least one for each thread; swept with the most threads
     /// [default: 1, 2, 4, 16 and 64 for each thread]
@@ -178,6 +185,7 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
         variants: None,
         threads: None,
         iterations: usual_keys(size),
+        secs: None,
         parts: None,
         padding: paddings(PADDINGS)?,
         pages: Before::default(),
@@ -194,10 +202,12 @@ fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>,
     let order = Order::default();
     let mut rig = host.rig(&order, 2.min(host.machine.cpus))?;
     let placement = host.place(&order, plan.most())?;
-    let bar = output::progress(
-        plan.runs() as u64,
-        Duration::from_millis(100 * plan.runs() as u64),
-    );
+    let run = match plan.seconds {
+        // Lists are also made, checked and freed, which takes about as long.
+        Some(seconds) => Duration::from_secs_f64(2.0 * seconds.secs),
+        None => Duration::from_millis(100),
+    };
+    let bar = output::progress(plan.runs() as u64, run * plan.runs() as u32);
     let ladder = plan.measure(&mut rig, placement.cpus(), |name| {
         bar.set_message(name.to_owned());
         bar.inc(1);
@@ -232,8 +242,15 @@ impl Args {
             None => usual_threads(host.machine.cpus),
         };
         let most = threads.last().copied().unwrap_or(1);
-        let keys = most as u64 * self.iterations;
-        if PARTS_OF_A_THREAD as u64 > self.iterations {
+        let seconds = self.secs.map(|secs| Seconds {
+            secs,
+            most_keys: most_keys(most),
+        });
+        let keys = match seconds {
+            Some(seconds) => seconds.most_keys as u64,
+            None => most as u64 * self.iterations,
+        };
+        if seconds.is_none() && PARTS_OF_A_THREAD as u64 > self.iterations {
             return Err(format!(
                 "--iterations {} is less than the {PARTS_OF_A_THREAD} parts that the keys of a thread are \
                  cut into; give at least {PARTS_OF_A_THREAD}",
@@ -259,14 +276,20 @@ impl Args {
                 "--parts {many} is more than the {keys} keys; give at most {keys}"
             ));
         }
-        check_memory(keys, self.iterations)?;
+        if seconds.is_none() {
+            check_memory(keys, self.iterations)?;
+        }
         Ok(Plan {
             rungs: match &self.variants {
                 Some(Rungs(rungs)) => rungs.clone(),
                 None => RUNGS.iter().collect(),
             },
             threads,
-            share: self.iterations as usize,
+            share: match seconds {
+                Some(_) => PARTS_OF_A_THREAD,
+                None => self.iterations as usize,
+            },
+            seconds,
             parts,
             paddings: self.padding.0.iter().map(|&n| n as usize).collect(),
             pages: self.pages.into(),
@@ -278,6 +301,15 @@ impl Args {
 /// Memory for each key: the key, a node with its allocator's overhead, and the bit of the check,
 /// for which a byte is counted.
 const BYTES_OF_A_KEY: u64 = 8 + 64 + 1;
+
+/// Returns the most keys that `threads` threads insert at once in a run of seconds: half of the
+/// memory that is available holds them.
+fn most_keys(threads: usize) -> usize {
+    let known = available_bytes().map(|available| available / 2 / BYTES_OF_A_KEY);
+    let most = known.unwrap_or(usual_keys(Size::Usual) * threads as u64);
+    let least = (PARTS_OF_A_THREAD * threads) as u64;
+    most.clamp(least, MOST_KEYS.max(least)) as usize
+}
 
 /// Checks that `keys` keys fit into the memory that is available.
 ///

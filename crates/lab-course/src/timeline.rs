@@ -98,6 +98,7 @@ impl Plan {
             threads: self.threads,
             share: self.share,
             parts,
+            equal_shares: false,
             padding: PADDING,
             pages: Pages::Touched,
             neighbour: self.neighbour,

@@ -31,6 +31,8 @@ pub struct Point {
     pub share: usize,
     /// Parts that the keys are cut into.
     pub parts: usize,
+    /// Whether each thread has one part, that of its number, instead of taking one after the other.
+    pub equal_shares: bool,
     /// Bytes between the heads of two lists.
     pub padding: usize,
     /// The memory that is touched before the timed phase.
@@ -281,6 +283,7 @@ impl Point {
             threads: self.threads,
             share: self.share,
             parts: self.parts,
+            equal_shares: self.equal_shares,
             padding: self.padding,
             pages: self.pages,
             cpus: cpus.to_vec(),
@@ -303,7 +306,12 @@ impl Point {
         add("keys", self.share.into());
         add("pages", self.pages.name().into());
         if self.rung.takes_parts {
-            add("parts", self.parts.into());
+            let parts = if self.equal_shares {
+                self.threads
+            } else {
+                self.parts
+            };
+            add("parts", parts.into());
         }
         if self.rung.is_padded {
             add("padding", self.padding.into());

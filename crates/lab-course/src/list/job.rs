@@ -62,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) share: usize,
     /// Parts that the keys are cut into, if threads take one after the other.
     pub(crate) parts: usize,
+    /// Whether each thread has one part, that of its number, instead of taking one after the other.
+    pub(crate) equal_shares: bool,
     /// Bytes between the heads of two lists.
     pub(crate) padding: usize,
     /// The memory that is touched before the timed phase.
@@ -149,20 +151,28 @@ impl Deref for Part<'_> {
     }
 }
 
-/// Parts that threads take one after the other.
+/// Parts of the keys, before threads take them.
 #[derive(Debug)]
-pub(crate) struct Parts<I> {
-    left: Mutex<I>,
+pub(crate) enum Parts<I: Iterator> {
+    /// Parts that any thread takes, one after the other.
+    Shared(Mutex<I>),
+    /// The part of each thread.
+    Own(Vec<Mutex<Option<I::Item>>>),
 }
 
 impl<I: Iterator> Parts<I> {
-    /// Takes the next part. It locks, but only a few times in a run.
-    pub(crate) fn take(&self) -> Option<I::Item> {
-        self.left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next()
+    /// Takes the next part for a thread. It locks, but only a few times in a run.
+    fn take(&self, thread: usize) -> Option<I::Item> {
+        match self {
+            Self::Shared(left) => open(left).next(),
+            Self::Own(parts) => open(parts.get(thread)?).take(),
+        }
     }
+}
+
+/// Locks a mutex, even if a thread that held it has panicked.
+fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A gate where threads wait for each other before the timed phase.
@@ -211,10 +221,14 @@ impl Job {
 
     /// Returns the number of keys of a part. The last part may have fewer.
     pub(crate) fn part_len(&self) -> usize {
-        self.all().div_ceil(self.parts)
+        match self.equal_shares {
+            true => self.share,
+            false => self.all().div_ceil(self.parts),
+        }
     }
 
-    /// Cuts the keys into parts, each with one item of `beside`.
+    /// Cuts the keys into parts, each with one item of `beside`. With equal shares there is a part
+    /// for each thread.
     pub(crate) fn parts<B: IntoIterator>(
         &self,
         beside: B,
@@ -223,8 +237,10 @@ impl Job {
         let ranges = (0..all)
             .step_by(len)
             .map(move |from| from..all.min(from + len));
-        Parts {
-            left: Mutex::new(ranges.zip(beside)),
+        let parts = ranges.zip(beside);
+        match self.equal_shares {
+            true => Parts::Own(parts.map(|part| Mutex::new(Some(part))).collect()),
+            false => Parts::Shared(Mutex::new(parts)),
         }
     }
 
@@ -334,6 +350,11 @@ impl<'a> Worker<'a> {
     /// Returns the thread's keys, if each thread has the same share.
     pub(crate) fn share(&self) -> Range<usize> {
         self.number * self.job.share..(self.number + 1) * self.job.share
+    }
+
+    /// Takes the thread's next part.
+    pub(crate) fn take<I: Iterator>(&self, parts: &Parts<I>) -> Option<I::Item> {
+        parts.take(self.number)
     }
 
     /// Begins to insert these keys.

@@ -3,10 +3,9 @@
 use super::climb::Climbed;
 use super::ladder::Ladder;
 use super::rungs::RUNGS;
-use super::words;
+use super::{size, words};
 use crate::guess::Question;
 use crate::shown::{Guess, Part, Picture, Shown};
-use corelay_lab_measure::measure::stats::median;
 use corelay_lab_measure::schema::Mode;
 use corelay_lab_report::plot::{
     Bar, BarPlot, Halo, LinePlot, Point, Scale, Series, Style, bytes, grouped, percent, significant,
@@ -33,9 +32,15 @@ impl Ladder {
             "list",
             "The ladder: insertion into lists, and what keeps it from scaling",
         );
-        shown.parts.push(Part::Words(self.what()));
+        let first = self.rungs.first();
+        shown
+            .parts
+            .push(Part::Words(size::what(first, self.seconds, self.mode)));
         shown.parts.push(Part::Table(self.table()));
-        shown.parts.extend(self.lengths().map(Part::Table));
+        let runs = self.rungs.iter().map(|c| (c.point.rung.name.to_owned(), c));
+        shown
+            .parts
+            .extend(size::lengths(self.seconds, runs).map(Part::Table));
         shown.parts.extend(self.over_threads().map(Part::Picture));
         shown.parts.extend(self.padding_parts());
         shown.parts.extend(self.parts_parts());
@@ -69,80 +74,6 @@ impl Ladder {
         let most = self.most();
         let of = |name: &'static str| (name.to_owned(), json!(self.speed_up(name, most)));
         serde_json::Value::Object(self.names().map(of).collect())
-    }
-
-    /// Says how many keys are inserted.
-    fn size(&self) -> String {
-        let Some(seconds) = self.seconds else {
-            let share = self.rungs.first().map_or(0, |c| c.point.share);
-            return format!(
-                "Each thread inserts {} keys into doubly linked lists.",
-                grouped(share as u64)
-            );
-        };
-        format!(
-            "Threads insert keys into doubly linked lists, for about {} s in each run (`--secs`): two \
-             runs before have shown how many keys that takes. At most {} keys fit into the memory that \
-             was available, with as much left free; a run that has inserted them sooner begins again \
-             with new lists, and only the time of the insertions counts.",
-            significant(seconds.secs),
-            grouped(seconds.most_keys as u64)
-        )
-    }
-
-    /// Makes the table of the runs' lengths, if runs were to have one.
-    fn lengths(&self) -> Option<Grid> {
-        let seconds = self.seconds?;
-        let row = |climbed: &Climbed| {
-            let walls = climbed
-                .ended
-                .iter()
-                .map(|(_, run)| run.wall().as_secs_f64());
-            let wall = median(&walls.collect::<Vec<_>>());
-            let passes = climbed.ended.iter().map(|(_, run)| run.passes).max();
-            vec![
-                climbed.point.rung.name.to_owned(),
-                grouped(climbed.point.threads as u64),
-                grouped(climbed.point.share as u64),
-                passes.map_or("–".to_owned(), |n| grouped(n.into())),
-                wall.map_or("–".to_owned(), significant),
-            ]
-        };
-        Some(Grid {
-            title: format!(
-                "Runs of about {} s: keys of a thread at once, how often the lists were filled, and the \
-                 time of all insertions of a run (median)",
-                significant(seconds.secs)
-            ),
-            head: ["rung", "threads", "keys of a thread", "times", "seconds"]
-                .map(str::to_owned)
-                .to_vec(),
-            rows: self.rungs.iter().map(row).collect(),
-        })
-    }
-
-    fn what(&self) -> String {
-        let before = match self.rungs.first().map(|c| c.point.pages.name()) {
-            Some("untouched") => "Keys are made, and memory is first touched, in the timed phase.",
-            Some("recycled") => {
-                "Keys are made before the timed phase, and all memory, that of the allocators too, \
-                 has been used once."
-            }
-            _ => {
-                "Keys are made, and arrays and pools touched, before the timed phase; allocators ask \
-                 the system as they go."
-            }
-        };
-        format!(
-            "{} {before} In the end the lists are joined, and each key was found once. Figures are \
-             medians of runs in turn, {}.",
-            self.size(),
-            match self.mode {
-                Mode::Near => "while the CPUs were near each other",
-                Mode::Far => "while the CPUs were far from each other",
-                _ => "wherever the CPUs were",
-            }
-        )
     }
 
     fn table(&self) -> Grid {

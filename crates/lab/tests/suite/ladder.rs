@@ -109,6 +109,42 @@ fn runs_last_as_many_seconds_as_asked() {
 }
 
 #[test]
+fn parts_of_the_ladder_are_combined_and_compared() {
+    let list = "lab list --iterations 2000 --threads 1,2 --samples 1 --json --flags";
+    let list: Vec<&str> = list.split_whitespace().collect();
+    let told = json(&list);
+    assert_eq!(told["wrong"], serde_json::json!([]));
+    let gains = |told: &Value| -> Vec<[String; 3]> {
+        let gains = told["figures"]["gains"].as_array().unwrap().iter();
+        let gain = |gain: &Value| {
+            ["part", "without", "with"].map(|name| gain[name].as_str().unwrap().to_owned())
+        };
+        gains.map(gain).collect()
+    };
+    // Each of m, l and a is added to four combinations, and p to none. A sample that does not count
+    // may leave one out.
+    assert!(gains(&told).len() <= 3 * 4 + 1, "{told}");
+    for [part, without, with] in gains(&told) {
+        let mut all: Vec<char> = without.replace("none", "").chars().collect();
+        all.extend(part.chars());
+        let order = |letter: &char| "pmla".find(*letter);
+        all.sort_by_key(order);
+        assert_eq!(all, with.chars().collect::<Vec<_>>());
+    }
+    let told = json(&[&list[..], &["lp,pm,pml, pm"]].concat());
+    let methods = told["runs"].as_array().unwrap().iter();
+    let methods: Vec<_> = methods.map(|run| run["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["pl", "pl", "pm", "pm", "pml", "pml"]);
+    for [part, without, with] in gains(&told) {
+        let pair = [&*part, &*without, &*with];
+        assert!(
+            pair == ["m", "pl", "pml"] || pair == ["l", "pm", "pml"],
+            "{pair:?}"
+        );
+    }
+}
+
+#[test]
 fn sources_are_shown_as_they_are_compiled() {
     for rung in RUNGS {
         let said = fine(&corelay(&["lab", "list", "--source", rung]));
@@ -242,6 +278,18 @@ fn bad_input_is_refused_in_one_sentence() {
             &["--source", "lock", "biglock"],
         ),
         (&["list", "--samples", "0"], &["--samples"]),
+        (&["list", "--flags", "px"], &["--flags", "`x`", "pml"]),
+        (&["list", "--flags", "pm,ma"], &["--flags", "`ma`", "add p"]),
+        (&["list", "--flags", "pm,"], &["--flags", "missing"]),
+        (&["list", "--flags", "pmm"], &["--flags", "twice"]),
+        (
+            &["list", "--flags", "pm", "--variants", "pool"],
+            &["--flags", "--variants"],
+        ),
+        (
+            &["list", "--flags", "pm", "--padding", "64"],
+            &["--flags", "--padding"],
+        ),
         (&["list", "--secs", "0"], &["--secs", "more than 0"]),
         (&["list", "--secs", "-1"], &["--secs", "more than 0"]),
         (&["list", "--secs", "nan"], &["--secs", "more than 0"]),

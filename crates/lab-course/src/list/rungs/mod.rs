@@ -5,6 +5,7 @@ mod biglock;
 mod delegated;
 #[cfg(all(feature = "jemalloc", unix))]
 mod jemalloc;
+mod locked;
 mod mimalloc;
 mod padded;
 mod partitioned;
@@ -69,6 +70,24 @@ pub const RUNGS: &[Rung] = &[
     rung!(pool, "padded, nodes from a pool", parts: true, padded: true),
     rung!(delegated, "one list, one thread that owns it", parts: false, padded: false),
 ];
+
+/// One list under a lock, with keys in parts: beside the ladder.
+pub(super) const LOCKED: Rung = Rung {
+    name: "locked",
+    idea: "one list, one lock, parts",
+    source: include_str!("locked.rs"),
+    takes_parts: true,
+    is_padded: false,
+    run: locked::run,
+};
+
+/// Like [`LOCKED`], with all nodes made before.
+pub(super) const LOCKED_PREALLOCATED: Rung = Rung {
+    name: "locked-preallocated",
+    idea: "one list, one lock, parts, all nodes made before",
+    run: locked::run_preallocated,
+    ..LOCKED
+};
 
 /// Returns the rung of this name.
 ///

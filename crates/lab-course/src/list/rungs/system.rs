@@ -20,7 +20,7 @@ pub(super) fn insert<N: Owned + Send>(job: &Job, allocate: impl Fn(Node) -> N + 
         list
     };
     let ended = job.run_prepared(lists.each(), prepare, |me, list| {
-        while let Some((keys, ())) = parts.take() {
+        while let Some((keys, ())) = me.take(&parts) {
             for &key in me.part(keys).iter() {
                 list.push(me.make(|| allocate(Node::new(key))));
             }

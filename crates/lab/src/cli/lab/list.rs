@@ -5,6 +5,7 @@ use super::step::{INTERRUPTED, Size, StepFlags};
 use crate::cli::list::{List, Numbers, secs};
 use corelay_lab_compare::COMMIT;
 use corelay_lab_course::list::climb::Seconds;
+use corelay_lab_course::list::flags::{self, Flags};
 use corelay_lab_course::list::job::Pages;
 use corelay_lab_course::list::ladder::{PARTS_OF_A_THREAD, Plan};
 use corelay_lab_course::list::nodes::HEAD;
@@ -13,6 +14,7 @@ use corelay_lab_course::list::show::QUESTION;
 use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_topology::Order;
@@ -26,6 +28,9 @@ const MOST_THREADS: u64 = 1024;
 
 /// The default of `--padding`.
 const PADDINGS: &str = "0,64,128,4096";
+
+/// The default of `--flags`.
+const ALL_FLAGS: &str = "none,p,pm,pl,pa,pml,pma,pla,pmla";
 
 /// Returns the usual number of keys that each thread inserts.
 pub(super) const fn usual_keys(size: Size) -> u64 {
@@ -52,6 +57,13 @@ pub(super) const fn usual_samples(size: Size) -> u64 {
 pub(super) struct Args {
     #[arg(long, value_name = "LIST", value_parser = rungs, help = variants_help())]
     variants: Option<Rungs>,
+
+    /// Run combinations of the ladder's parts instead of its rungs, and say what each part gains with
+    /// all else equal: p (a list for each thread), m (nodes made before), l (keys in parts) and a (room
+    /// between the heads), as in pm,pml,pl; or none [default if no LIST is given: none, and all with p]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = ALL_FLAGS,
+          value_parser = flags, conflicts_with_all = ["variants", "parts", "padding", "source"])]
+    flags: Option<Combinations>,
 
     /// Numbers of threads [default: powers of two below the number of CPUs, and that number]
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", value_parser = threads)]
@@ -92,7 +104,21 @@ pub(super) struct Args {
     source: Option<String>,
 
     #[command(flatten)]
-    flags: StepFlags,
+    step: StepFlags,
+}
+
+#[derive(Clone, Debug)]
+struct Combinations(Vec<Flags>);
+
+fn flags(text: &str) -> Result<Combinations, String> {
+    let mut all = Vec::new();
+    for name in text.split(',') {
+        let flags = name.trim().parse()?;
+        if !all.contains(&flags) {
+            all.push(flags);
+        }
+    }
+    Ok(Combinations(all))
 }
 
 /// The memory that is touched before the timed phase, as the command line names it.
@@ -173,8 +199,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     }
     let host = Host::look(COMMIT);
     let plan = args.plan(&host)?;
-    match measure(&plan, &args.flags, &host)? {
-        Some(shown) => args.flags.print(&shown),
+    let shown = match &args.flags {
+        Some(Combinations(flags)) => combine(flags, &plan, &host)?,
+        None => measure(&plan, &args.step, &host)?,
+    };
+    match shown {
+        Some(shown) => args.step.print(&shown),
         None => Ok(Exit::Interrupted),
     }
 }
@@ -191,7 +221,8 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
         pages: Before::default(),
         samples: usual_samples(size),
         source: None,
-        flags: flags.clone(),
+        flags: None,
+        step: flags.clone(),
     };
     measure(&args.plan(host)?, flags, host)?.ok_or_else(|| INTERRUPTED.to_owned())
 }
@@ -199,22 +230,60 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
 /// Asks for the guess and measures. Returns `None` if Ctrl-C came before every point had a sample.
 fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>, String> {
     let guess = flags.ask(QUESTION)?;
+    let ladder = run_all(
+        plan.most(),
+        plan.runs(),
+        plan.seconds,
+        host,
+        |rig, cpus, tick| plan.measure(rig, cpus, tick),
+    )?;
+    Ok(ladder.map(|ladder| ladder.shown(guess)))
+}
+
+/// Measures combinations of the ladder's parts. Returns `None` if Ctrl-C came too soon.
+fn combine(flags: &[Flags], plan: &Plan, host: &Host) -> Result<Option<Shown>, String> {
+    let plan = flags::Plan {
+        flags: flags.to_vec(),
+        threads: plan.threads.clone(),
+        share: plan.share,
+        seconds: plan.seconds,
+        pages: plan.pages,
+        rounds: plan.rounds,
+    };
+    let combined = run_all(
+        plan.most(),
+        plan.runs(),
+        plan.seconds,
+        host,
+        |rig, cpus, tick| plan.measure(rig, cpus, tick),
+    )?;
+    Ok(combined.map(flags::Combined::shown))
+}
+
+/// Lets `measure` do so many runs on the CPUs of so many threads, beside a progress bar.
+fn run_all<T>(
+    threads: usize,
+    runs: usize,
+    seconds: Option<Seconds>,
+    host: &Host,
+    measure: impl FnOnce(&mut Rig, &[Option<usize>], &mut dyn FnMut(&str)) -> T,
+) -> Result<T, String> {
     let order = Order::default();
     let mut rig = host.rig(&order, 2.min(host.machine.cpus))?;
-    let placement = host.place(&order, plan.most())?;
-    let run = match plan.seconds {
+    let placement = host.place(&order, threads)?;
+    let run = match seconds {
         // Lists are also made, checked and freed, which takes about as long.
         Some(seconds) => Duration::from_secs_f64(2.0 * seconds.secs),
         None => Duration::from_millis(100),
     };
-    let bar = output::progress(plan.runs() as u64, run * plan.runs() as u32);
-    let ladder = plan.measure(&mut rig, placement.cpus(), |name| {
+    let bar = output::progress(runs as u64, run * runs as u32);
+    let measured = measure(&mut rig, placement.cpus(), &mut |name: &str| {
         bar.set_message(name.to_owned());
         bar.inc(1);
     });
     bar.finish_and_clear();
     rig.save();
-    Ok(ladder.map(|ladder| ladder.shown(guess)))
+    Ok(measured)
 }
 
 fn sources(name: &str) -> Result<Exit, String> {

@@ -535,6 +535,17 @@ impl Ended {
             .map_or(Duration::ZERO, |(begin, end)| end - begin)
     }
 
+    /// Returns the time of the slowest thread over that of the fastest; `None` without a thread.
+    pub(crate) fn slowest_over_fastest(&self) -> Option<f64> {
+        let times = self
+            .laps
+            .iter()
+            .map(|lap| (lap.end - lap.begin).as_secs_f64());
+        let most = times.clone().max_by(f64::total_cmp)?;
+        let least = times.min_by(f64::total_cmp)?;
+        Some(most / least.max(1e-9))
+    }
+
     /// Returns the keys that all threads have inserted.
     pub(crate) fn keys(&self) -> u64 {
         self.laps.iter().map(|lap| lap.keys).sum()

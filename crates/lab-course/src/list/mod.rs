@@ -29,4 +29,4 @@ pub mod rungs;
 pub mod show;
 mod size;
 pub(crate) mod usage;
-mod words;
+pub(crate) mod words;

@@ -83,6 +83,14 @@ fn the_text_has_a_row_for_each_rung_and_the_guess() {
         );
     }
     assert!(said.contains("What to look at"));
+    for printed in [
+        "the source, 20 cores",
+        "8.63 Mops",
+        "271 → 360 ms",
+        "4 to 5 ×",
+    ] {
+        assert!(said.contains(printed), "{printed} is missing in {said}");
+    }
 }
 
 #[test]
@@ -192,6 +200,8 @@ fn lost_time_is_split_into_parts() {
         assert!(!before || of("nodes") == 0.0, "{rung}: {split}");
     }
     assert!(!splits.is_empty());
+    let printed = &told["figures"]["printed"][0]["source"];
+    assert_eq!(printed, "malloc: more than 50 % of the CPU time");
 }
 
 #[test]

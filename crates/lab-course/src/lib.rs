@@ -9,6 +9,7 @@
 //! | [`timeline`] | parts of work, thread by thread (L4) |
 //! | [`hash`] | an exercise: a hash table that the reader makes scale, checked and marked (L8) |
 //! | [`guess`] | a guess that the reader makes before a step runs |
+//! | `printed` | the figures that the course's source prints, beside the reader's |
 //! | [`shown`] | the output of a step, for the terminal and for the handout |
 //! | [`report`] | the handout: all steps as one page, and as one file of results |
 //! | [`greedy`] | a demonstration: a member of a flat team that asks only itself and starves the
@@ -23,6 +24,7 @@ pub mod guess;
 pub mod hash;
 pub mod list;
 pub mod order;
+mod printed;
 pub mod race;
 pub mod report;
 pub mod shown;

@@ -10,6 +10,7 @@ use super::list::climb::Point;
 use super::list::job::{Ended, Job, PART, Pages};
 use super::list::ladder::{PADDING, PARTS_OF_A_THREAD};
 use super::list::rungs;
+use super::printed;
 use super::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_report::plot::{Medium, duration, grouped, percent};
 use corelay_lab_report::table::grid::Grid;
@@ -98,6 +99,7 @@ impl Plan {
             threads: self.threads,
             share: self.share,
             parts,
+            equal_shares: false,
             padding: PADDING,
             pages: Pages::Touched,
             neighbour: self.neighbour,
@@ -223,6 +225,18 @@ pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
         grouped(plan.parts as u64),
     )));
     shown.look_at = look_at(plan, &traced);
+    let ratio = traced[0].ended.slowest_over_fastest();
+    let rung = match plan.neighbour {
+        true => "`padded` and a neighbour",
+        false => "`padded`",
+    };
+    let printed = ratio.and_then(|ratio| printed::stragglers(rung, &[ratio], plan.threads));
+    if let Some(printed) = printed {
+        shown.look_at.push(printed.sentence.clone());
+        shown
+            .parts
+            .extend(printed::table(&[printed]).map(Part::Table));
+    }
     shown.figures = json!(traced.each_ref().map(|run| json!({
         "parts": run.parts,
         "wall_ns": run.ended.wall().as_nanos() as u64,

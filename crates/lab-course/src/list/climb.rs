@@ -1,6 +1,7 @@
 //! Measures rungs at some points in turn: each point once, then each once again.
 
 use super::job::{Ended, Job, Pages};
+use super::ladder::PARTS_OF_A_THREAD;
 use super::memory::{free_memory, small_pages};
 use super::neighbour::Neighbour;
 use super::rungs::Rung;
@@ -30,6 +31,8 @@ pub struct Point {
     pub share: usize,
     /// Parts that the keys are cut into.
     pub parts: usize,
+    /// Whether each thread has one part, that of its number, instead of taking one after the other.
+    pub equal_shares: bool,
     /// Bytes between the heads of two lists.
     pub padding: usize,
     /// The memory that is touched before the timed phase.
@@ -51,11 +54,28 @@ pub struct Climbed {
     pub(crate) ended: Vec<(Mode, Ended)>,
 }
 
+/// A length of runs in seconds, in the place of a number of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Seconds {
+    /// Time that a run inserts for, in seconds.
+    pub secs: f64,
+    /// The most keys that lists hold at once. More do not fit into the memory. A run that needs
+    /// more fills its lists several times.
+    pub most_keys: usize,
+}
+
+/// Keys of each thread in the first run that learns a point's speed.
+const SHORT_SHARE: usize = 20_000;
+
+/// Share of a run's length that the second run takes which learns a point's speed.
+const OF_A_RUN: f64 = 0.1;
+
 /// Points that are measured together.
 #[derive(Debug)]
 pub struct Climb {
     entries: Vec<Entry>,
     keys: Arc<[u64]>,
+    seconds: Option<Seconds>,
 }
 
 #[derive(Debug)]
@@ -80,7 +100,17 @@ impl Climb {
         Self {
             entries: points.into_iter().map(entry).collect(),
             keys: Job::table(most.unwrap_or(0)),
+            seconds: None,
         }
+    }
+
+    /// Makes runs last for so many seconds, whatever the points' number of keys. [`measure`]
+    /// chooses that number.
+    ///
+    /// [`measure`]: Self::measure
+    pub(crate) fn lasting(mut self, seconds: Option<Seconds>) -> Self {
+        self.seconds = seconds;
+        self
     }
 
     /// Runs each point once. Returns false if an interrupt ended the round early.
@@ -91,7 +121,7 @@ impl Climb {
             }
             if entry.fault.is_none() {
                 tick(entry.point.rung.name);
-                entry.sample(rig, &self.keys);
+                entry.sample(rig, &self.keys, self.seconds);
             }
         }
         true
@@ -106,7 +136,10 @@ impl Climb {
         rounds: usize,
         mut tick: impl FnMut(&str),
     ) -> bool {
-        self.warm_up_with(rig, &mut tick);
+        match self.seconds {
+            Some(seconds) => self.learn_speeds(seconds, rig, &mut tick),
+            None => self.warm_up_with(rig, &mut tick),
+        }
         for _ in 0..rounds {
             if !self.round(rig, &mut tick) {
                 break;
@@ -139,9 +172,37 @@ impl Climb {
         for entry in &mut self.entries {
             if of(entry, mode) < few && entry.fault.is_none() && !rig.is_interrupted() {
                 tick(entry.point.rung.name);
-                entry.sample(rig, &self.keys);
+                entry.sample(rig, &self.keys, self.seconds);
             }
         }
+    }
+
+    /// Learns the speed of each point by a short run and then by a longer one, and chooses the
+    /// numbers of keys by it.
+    fn learn_speeds(&mut self, seconds: Seconds, rig: &mut Rig, mut tick: impl FnMut(&str)) {
+        for entry in &mut self.entries {
+            entry.point.share = entry.point.share_of(SHORT_SHARE, seconds);
+        }
+        for part in [OF_A_RUN, 1.0] {
+            let most = self.entries.iter().map(|entry| entry.point.keys()).max();
+            if most.unwrap_or(0) > self.keys.len() {
+                self.keys = Job::table(most.unwrap_or(0));
+            }
+            for entry in &mut self.entries {
+                if rig.is_interrupted() {
+                    return;
+                }
+                tick(entry.point.rung.name);
+                entry.sample(rig, &self.keys, None);
+                if let Some((ended, ..)) = entry.taken.pop() {
+                    let of_a_thread = ended.mops() * 1e6 / entry.point.threads as f64;
+                    let wanted = (of_a_thread * seconds.secs * part) as usize;
+                    entry.point.share = entry.point.share_of(wanted, seconds);
+                }
+            }
+        }
+        let most = self.entries.iter().map(|entry| entry.point.keys()).max();
+        self.keys = Job::table(most.unwrap_or(0));
     }
 
     /// Runs each point once without keeping a figure.
@@ -184,12 +245,45 @@ impl Climb {
 }
 
 impl Point {
+    /// Returns the keys of all threads.
+    fn keys(&self) -> usize {
+        self.threads * self.share
+    }
+
+    /// Returns the keys of a thread nearest to `wanted` that fit into the memory, and are enough
+    /// for each part to have one.
+    fn share_of(&self, wanted: usize, seconds: Seconds) -> usize {
+        let least = self.parts.div_ceil(self.threads).max(PARTS_OF_A_THREAD);
+        wanted.min(seconds.most_keys / self.threads).max(least)
+    }
+
+    /// Runs the point once, or until it has inserted for so many seconds.
+    fn run_for(
+        &self,
+        cpus: &[Option<usize>],
+        keys: &Arc<[u64]>,
+        seconds: Option<Seconds>,
+        is_interrupted: impl Fn() -> bool,
+    ) -> Ended {
+        let mut ended = self.run(cpus, keys);
+        let secs = seconds.map_or(0.0, |seconds| seconds.secs);
+        // A further pass follows if that brings the run closer to its length.
+        while ended.fault.is_none()
+            && ended.wall().as_secs_f64() * (1.0 + 0.5 / f64::from(ended.passes)) < secs
+            && !is_interrupted()
+        {
+            ended = ended.followed_by(self.run(cpus, keys));
+        }
+        ended
+    }
+
     /// Runs the point once.
     pub(crate) fn run(&self, cpus: &[Option<usize>], keys: &Arc<[u64]>) -> Ended {
         let job = Job {
             threads: self.threads,
             share: self.share,
             parts: self.parts,
+            equal_shares: self.equal_shares,
             padding: self.padding,
             pages: self.pages,
             cpus: cpus.to_vec(),
@@ -212,7 +306,12 @@ impl Point {
         add("keys", self.share.into());
         add("pages", self.pages.name().into());
         if self.rung.takes_parts {
-            add("parts", self.parts.into());
+            let parts = if self.equal_shares {
+                self.threads
+            } else {
+                self.parts
+            };
+            add("parts", parts.into());
         }
         if self.rung.is_padded {
             add("padding", self.padding.into());
@@ -231,10 +330,13 @@ impl Point {
 }
 
 impl Entry {
-    fn sample(&mut self, rig: &mut Rig, keys: &Arc<[u64]>) {
+    fn sample(&mut self, rig: &mut Rig, keys: &Arc<[u64]>, seconds: Option<Seconds>) {
         let before = rig.distance();
         let cpu = process_cpu_s();
-        let ended = self.point.run(&self.cpus, keys);
+        let is_interrupted = || rig.is_interrupted();
+        let ended = self
+            .point
+            .run_for(&self.cpus, keys, seconds, is_interrupted);
         let cpu_s = cpu
             .zip(process_cpu_s())
             .map_or(0.0, |(before, after)| after - before);

@@ -62,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) share: usize,
     /// Parts that the keys are cut into, if threads take one after the other.
     pub(crate) parts: usize,
+    /// Whether each thread has one part, that of its number, instead of taking one after the other.
+    pub(crate) equal_shares: bool,
     /// Bytes between the heads of two lists.
     pub(crate) padding: usize,
     /// The memory that is touched before the timed phase.
@@ -100,6 +102,8 @@ pub(crate) struct Lap {
 pub struct Ended {
     /// The record of each thread.
     pub(crate) laps: Vec<Lap>,
+    /// Passes that the records add up: each fills new lists.
+    pub(crate) passes: u32,
     /// The fault, as a sentence; a run with a fault has no figure.
     pub(crate) fault: Option<String>,
 }
@@ -147,20 +151,28 @@ impl Deref for Part<'_> {
     }
 }
 
-/// Parts that threads take one after the other.
+/// Parts of the keys, before threads take them.
 #[derive(Debug)]
-pub(crate) struct Parts<I> {
-    left: Mutex<I>,
+pub(crate) enum Parts<I: Iterator> {
+    /// Parts that any thread takes, one after the other.
+    Shared(Mutex<I>),
+    /// The part of each thread.
+    Own(Vec<Mutex<Option<I::Item>>>),
 }
 
 impl<I: Iterator> Parts<I> {
-    /// Takes the next part. It locks, but only a few times in a run.
-    pub(crate) fn take(&self) -> Option<I::Item> {
-        self.left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next()
+    /// Takes the next part for a thread. It locks, but only a few times in a run.
+    fn take(&self, thread: usize) -> Option<I::Item> {
+        match self {
+            Self::Shared(left) => open(left).next(),
+            Self::Own(parts) => open(parts.get(thread)?).take(),
+        }
     }
+}
+
+/// Locks a mutex, even if a thread that held it has panicked.
+fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A gate where threads wait for each other before the timed phase.
@@ -209,10 +221,14 @@ impl Job {
 
     /// Returns the number of keys of a part. The last part may have fewer.
     pub(crate) fn part_len(&self) -> usize {
-        self.all().div_ceil(self.parts)
+        match self.equal_shares {
+            true => self.share,
+            false => self.all().div_ceil(self.parts),
+        }
     }
 
-    /// Cuts the keys into parts, each with one item of `beside`.
+    /// Cuts the keys into parts, each with one item of `beside`. With equal shares there is a part
+    /// for each thread.
     pub(crate) fn parts<B: IntoIterator>(
         &self,
         beside: B,
@@ -221,8 +237,10 @@ impl Job {
         let ranges = (0..all)
             .step_by(len)
             .map(move |from| from..all.min(from + len));
-        Parts {
-            left: Mutex::new(ranges.zip(beside)),
+        let parts = ranges.zip(beside);
+        match self.equal_shares {
+            true => Parts::Own(parts.map(|part| Mutex::new(Some(part))).collect()),
+            false => Parts::Shared(Mutex::new(parts)),
         }
     }
 
@@ -332,6 +350,11 @@ impl<'a> Worker<'a> {
     /// Returns the thread's keys, if each thread has the same share.
     pub(crate) fn share(&self) -> Range<usize> {
         self.number * self.job.share..(self.number + 1) * self.job.share
+    }
+
+    /// Takes the thread's next part.
+    pub(crate) fn take<I: Iterator>(&self, parts: &Parts<I>) -> Option<I::Item> {
+        parts.take(self.number)
     }
 
     /// Begins to insert these keys.
@@ -446,7 +469,11 @@ fn ticks_of_a_nanosecond() -> f64 {
 impl Ended {
     fn of(laps: impl Iterator<Item = Result<Lap, String>>) -> Self {
         match laps.collect() {
-            Ok(laps) => Self { laps, fault: None },
+            Ok(laps) => Self {
+                laps,
+                passes: 1,
+                fault: None,
+            },
             Err(sentence) => Self::failed(sentence),
         }
     }
@@ -455,8 +482,38 @@ impl Ended {
     pub(crate) fn failed(sentence: String) -> Self {
         Self {
             laps: Vec::new(),
+            passes: 0,
             fault: Some(sentence),
         }
+    }
+
+    /// Adds another pass of the same threads, as if it had begun at the moment at which this run
+    /// ended. The time in between, in which lists are checked and freed, is left out.
+    pub(crate) fn followed_by(mut self, pass: Self) -> Self {
+        if self.fault.is_some() || pass.fault.is_some() {
+            return Self {
+                fault: self.fault.or(pass.fault),
+                ..self
+            };
+        }
+        let ended = self.laps.iter().map(|lap| lap.end).max();
+        let begun = pass.laps.iter().map(|lap| lap.begin).min();
+        for (lap, next) in self.laps.iter_mut().zip(&pass.laps) {
+            if let Some((ended, begun)) = ended.zip(begun) {
+                lap.end = ended + (next.end - begun);
+            }
+            lap.keys += next.keys;
+            lap.parts += next.parts;
+            lap.waited += next.waited;
+            lap.made += next.made;
+            lap.usage = lap.usage.zip(next.usage).map(|(mut sum, more)| {
+                sum += more;
+                sum
+            });
+            lap.misses = lap.misses.zip(next.misses).map(|(sum, more)| sum + more);
+        }
+        self.passes += pass.passes;
+        self
     }
 
     /// Checks the resulting list: each key once, and all links both ways.
@@ -478,6 +535,17 @@ impl Ended {
             .map_or(Duration::ZERO, |(begin, end)| end - begin)
     }
 
+    /// Returns the time of the slowest thread over that of the fastest; `None` without a thread.
+    pub(crate) fn slowest_over_fastest(&self) -> Option<f64> {
+        let times = self
+            .laps
+            .iter()
+            .map(|lap| (lap.end - lap.begin).as_secs_f64());
+        let most = times.clone().max_by(f64::total_cmp)?;
+        let least = times.min_by(f64::total_cmp)?;
+        Some(most / least.max(1e-9))
+    }
+
     /// Returns the keys that all threads have inserted.
     pub(crate) fn keys(&self) -> u64 {
         self.laps.iter().map(|lap| lap.keys).sum()
@@ -486,5 +554,37 @@ impl Ended {
     /// Returns the throughput in millions of keys per second.
     pub(crate) fn mops(&self) -> f64 {
         self.keys() as f64 / self.wall().as_secs_f64().max(1e-9) / 1e6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_add_up_without_the_time_between() {
+        let zero = Instant::now();
+        let ns = Duration::from_nanos;
+        let pass = |laps: &[(u64, u64, u64)]| {
+            let lap = |&(begin, end, keys): &(u64, u64, u64)| Lap {
+                begin: zero + ns(begin),
+                end: zero + ns(end),
+                keys,
+                parts: 1,
+                waited: ns(1),
+                made: ns(2),
+                usage: None,
+                misses: Some(3),
+            };
+            Ended::of(laps.iter().map(lap).map(Ok))
+        };
+        let run = pass(&[(0, 100, 10), (10, 90, 10)]);
+        let run = run.followed_by(pass(&[(5_000, 5_040, 5), (5_010, 5_050, 15)]));
+        assert_eq!((run.wall(), run.keys(), run.passes), (ns(150), 40, 2));
+        assert_eq!(run.laps[1].end, zero + ns(150));
+        assert_eq!((run.laps[1].keys, run.laps[1].parts), (25, 2));
+        assert_eq!(run.laps[0].misses, Some(6));
+        let run = run.followed_by(Ended::failed("lost".to_owned()));
+        assert_eq!(run.fault.as_deref(), Some("lost"));
     }
 }

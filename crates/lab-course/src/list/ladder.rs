@@ -1,6 +1,6 @@
 //! The whole ladder: every rung over the numbers of threads, and two sweeps beside it.
 
-use super::climb::{Climb, Climbed, Point};
+use super::climb::{Climb, Climbed, Point, Seconds};
 use super::job::Pages;
 use super::rungs::{self, Rung};
 use corelay_lab_measure::measure::rig::Rig;
@@ -22,6 +22,8 @@ pub struct Plan {
     pub threads: Vec<usize>,
     /// Keys of each thread.
     pub share: usize,
+    /// The length of a run in the place of a number of keys, if it is given.
+    pub seconds: Option<Seconds>,
     /// Numbers of parts to sweep with the most threads, each at least the number of threads.
     pub parts: Vec<usize>,
     /// Paddings to sweep with the most threads: bytes between two heads.
@@ -43,6 +45,8 @@ pub struct Ladder {
     pub(crate) parts: Vec<[Climbed; 2]>,
     /// The machine's mode with the most samples. Comparisons are made within it.
     pub(crate) mode: Mode,
+    /// The length that runs were to have, if they were to have one.
+    pub(crate) seconds: Option<Seconds>,
 }
 
 impl Plan {
@@ -61,7 +65,8 @@ impl Plan {
     /// Returns the number of runs that measuring takes, warm-up included.
     pub fn runs(&self) -> usize {
         let sweeps = self.paddings.len() + 2 * self.parts.len();
-        (self.rounds + 1) * (self.rungs.len() * self.threads.len() + sweeps)
+        let before = if self.seconds.is_some() { 2 } else { 1 };
+        (self.rounds + before) * (self.rungs.len() * self.threads.len() + sweeps)
     }
 
     fn point(&self, rung: &'static Rung, threads: usize) -> Point {
@@ -70,6 +75,7 @@ impl Plan {
             threads,
             share: self.share,
             parts: PARTS_OF_A_THREAD * threads,
+            equal_shares: false,
             padding: PADDING,
             pages: self.pages,
             neighbour: false,
@@ -112,7 +118,7 @@ impl Plan {
         cpus: &[Option<usize>],
         mut tick: impl FnMut(&str),
     ) -> Option<Ladder> {
-        let mut climb = Climb::new(self.points(), cpus);
+        let mut climb = Climb::new(self.points(), cpus).lasting(self.seconds);
         if !climb.measure(rig, self.rounds, &mut tick) {
             return None;
         }
@@ -131,6 +137,7 @@ impl Plan {
             paddings,
             parts,
             mode,
+            seconds: self.seconds,
         };
         ladder.name_sweeps();
         Some(ladder)

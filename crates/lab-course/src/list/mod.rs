@@ -11,18 +11,22 @@
 //! | `usage` | the kernel's counts |
 //! | [`ladder`], [`show`] | the whole ladder, and its output |
 //! | `words` | the sentences about the figures |
+//! | [`flags`] | the parts of the ladder in any combination, and what each gains |
+//! | `size` | the size of the runs, in words |
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
 pub mod climb;
+mod elsewhere;
+pub mod flags;
 pub(crate) mod heads;
 pub mod job;
 pub(crate) mod keys;
 pub mod ladder;
 mod memory;
-mod mi;
 mod neighbour;
 pub mod nodes;
 pub mod rungs;
 pub mod show;
+mod size;
 pub(crate) mod usage;
-mod words;
+pub(crate) mod words;

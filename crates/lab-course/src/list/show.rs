@@ -3,8 +3,9 @@
 use super::climb::Climbed;
 use super::ladder::Ladder;
 use super::rungs::RUNGS;
-use super::words;
+use super::{size, words};
 use crate::guess::Question;
+use crate::printed::{self, Printed};
 use crate::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_measure::schema::Mode;
 use corelay_lab_report::plot::{
@@ -32,15 +33,33 @@ impl Ladder {
             "list",
             "The ladder: insertion into lists, and what keeps it from scaling",
         );
-        shown.parts.push(Part::Words(self.what()));
+        let first = self.rungs.first();
+        shown
+            .parts
+            .push(Part::Words(size::what(first, self.seconds, self.mode)));
         shown.parts.push(Part::Table(self.table()));
+        let runs = self.rungs.iter().map(|c| (c.point.rung.name.to_owned(), c));
+        shown
+            .parts
+            .extend(size::lengths(self.seconds, runs).map(Part::Table));
         shown.parts.extend(self.over_threads().map(Part::Picture));
         shown.parts.extend(self.padding_parts());
         shown.parts.extend(self.parts_parts());
+        let printed = self.printed();
+        shown
+            .parts
+            .extend(printed::table(&printed).map(Part::Table));
         shown.look_at = self.look_at();
+        shown
+            .look_at
+            .extend(printed.iter().map(|printed| printed.sentence.clone()));
         let wrong = |c: &Climbed| format!("`{}`: {}", c.point.rung.name, c.run.notes.join("; "));
         shown.wrong = self.all().filter(|c| !c.run.correct).map(wrong).collect();
-        shown.figures = json!({ "mode": self.mode, "speed_ups": self.speed_ups() });
+        shown.figures = json!({
+            "mode": self.mode,
+            "speed_ups": self.speed_ups(),
+            "printed": printed,
+        });
         shown.guess = Some(guess);
         shown.runs = self.all().map(|climbed| climbed.run.clone()).collect();
         shown
@@ -67,31 +86,6 @@ impl Ladder {
         let most = self.most();
         let of = |name: &'static str| (name.to_owned(), json!(self.speed_up(name, most)));
         serde_json::Value::Object(self.names().map(of).collect())
-    }
-
-    fn what(&self) -> String {
-        let share = self.rungs.first().map_or(0, |c| c.point.share);
-        let before = match self.rungs.first().map(|c| c.point.pages.name()) {
-            Some("untouched") => "Keys are made, and memory is first touched, in the timed phase.",
-            Some("recycled") => {
-                "Keys are made before the timed phase, and all memory, that of the allocators too, \
-                 has been used once."
-            }
-            _ => {
-                "Keys are made, and arrays and pools touched, before the timed phase; allocators ask \
-                 the system as they go."
-            }
-        };
-        format!(
-            "Each thread inserts {} keys into doubly linked lists. {before} In the end the lists \
-             are joined, and each key was found once. Figures are medians of runs in turn, {}.",
-            grouped(share as u64),
-            match self.mode {
-                Mode::Near => "while the CPUs were near each other",
-                Mode::Far => "while the CPUs were far from each other",
-                _ => "wherever the CPUs were",
-            }
-        )
     }
 
     fn table(&self) -> Grid {
@@ -315,6 +309,32 @@ impl Ladder {
             Part::Table(grid),
             Part::Picture(picture("parts", caption, plot)),
         ]
+    }
+
+    /// Returns the figures that the source prints and this ladder has, too.
+    fn printed(&self) -> Vec<Printed> {
+        let most = self.most();
+        let mops = |name: &str, threads| self.rung(name, threads)?.mops(self.mode);
+        let both = |(name, n), (other, m)| Some((mops(name, n)?, mops(other, m)?));
+        let lone = self.rung("biglock", 1).and_then(|lone| {
+            let keys = lone.ended.first().map_or(0, |(_, run)| run.keys() as usize);
+            Some(printed::lone_biglock(keys, lone.mops(self.mode)?))
+        });
+        let nodes = both(("preallocated", most), ("partitioned", most));
+        let equal = self.rung("preallocated", most).and_then(|climbed| {
+            let runs = climbed.ended.iter();
+            let ratios: Option<Vec<f64>> =
+                runs.map(|(_, run)| run.slowest_over_fastest()).collect();
+            printed::stragglers("`preallocated`", &ratios?, most)
+        });
+        let shared = both(("balanced", 1), ("balanced", 2));
+        let all = [
+            lone,
+            nodes.map(|(after, before)| printed::preallocated(after / before, most)),
+            equal,
+            shared.map(|(one, two)| printed::false_sharing(one, two)),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn look_at(&self) -> Vec<String> {

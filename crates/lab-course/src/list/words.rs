@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 const NOTICEABLE: f64 = 1.1;
 
 /// Compares `a` with `b`: they are equal if neither is noticeably more.
-fn compare(a: f64, b: f64) -> Ordering {
+pub(crate) fn compare(a: f64, b: f64) -> Ordering {
     match a / b {
         ratio if ratio >= NOTICEABLE => Ordering::Greater,
         ratio if ratio <= NOTICEABLE.recip() => Ordering::Less,

@@ -54,6 +54,7 @@ impl Plan {
             threads,
             share: self.share,
             parts: PARTS_OF_A_THREAD * threads,
+            equal_shares: false,
             padding: PADDING,
             pages: Pages::Touched,
             neighbour: false,

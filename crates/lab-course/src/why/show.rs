@@ -7,6 +7,7 @@ use crate::list::climb::Climbed;
 use crate::list::job::Ended;
 use crate::list::show::efficiency;
 use crate::list::usage::Usage;
+use crate::printed::{self, Printed};
 use crate::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_measure::measure::counters::Counters;
 use corelay_lab_measure::measure::stats::median;
@@ -55,13 +56,25 @@ impl Watched {
                  counted."
             )));
         }
+        let share = of("partitioned").map(|split| split.nodes / split.whole());
+        let printed: Vec<Printed> = share.map(printed::allocation).into_iter().collect();
+        shown
+            .parts
+            .extend(printed::table(&printed).map(Part::Table));
         shown.look_at = self.look_at(&splits);
+        shown
+            .look_at
+            .extend(printed.iter().map(|printed| printed.sentence.clone()));
         let wrong = |c: &Climbed| format!("`{}`: {}", c.point.rung.name, c.run.notes.join("; "));
         let all = || self.rungs.iter().flatten();
         shown.wrong = all().filter(|c| !c.run.correct).map(wrong).collect();
         let split = |(name, split): &(&str, Split)| ((*name).to_owned(), json!(split));
         let splits: serde_json::Map<_, _> = splits.iter().map(split).collect();
-        shown.figures = json!({ "mode": self.mode, "ns_of_a_thread_per_key": splits });
+        shown.figures = json!({
+            "mode": self.mode,
+            "ns_of_a_thread_per_key": splits,
+            "printed": printed,
+        });
         shown.guess = Some(guess);
         shown.runs = all().map(|climbed| climbed.run.clone()).collect();
         shown

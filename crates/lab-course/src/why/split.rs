@@ -117,6 +117,7 @@ mod tests {
         };
         Ended {
             laps: laps.iter().map(lap).collect(),
+            passes: 1,
             fault: None,
         }
     }

@@ -64,6 +64,7 @@ pub(crate) fn points() -> Vec<(&'static str, Point)> {
             threads,
             share: SHARE,
             parts: PARTS * threads,
+            equal_shares: false,
             padding: PADDING,
             pages,
             neighbour: false,

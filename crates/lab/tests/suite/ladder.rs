@@ -4,7 +4,7 @@ use crate::program::{self, corelay, fine, refused, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(crate) const RUNGS: [&str; 9] = [
+pub(crate) const RUNGS: &[&str] = &[
     "biglock",
     "partitioned",
     "preallocated",
@@ -12,6 +12,8 @@ pub(crate) const RUNGS: [&str; 9] = [
     "padded",
     "system",
     "mimalloc",
+    #[cfg(all(feature = "jemalloc", unix))]
+    "jemalloc",
     "pool",
     "delegated",
 ];
@@ -57,8 +59,8 @@ fn every_rung_is_right_on_any_number_of_threads() {
                     .push(threads);
             }
         }
-        let all = RUNGS.map(|rung| (rung, vec![1, 2, 5]));
-        assert_eq!(seen, all.into_iter().collect());
+        let all = RUNGS.iter().map(|&rung| (rung, vec![1, 2, 5]));
+        assert_eq!(seen, all.collect());
     }
 }
 
@@ -81,6 +83,73 @@ fn the_text_has_a_row_for_each_rung_and_the_guess() {
         );
     }
     assert!(said.contains("What to look at"));
+    for printed in [
+        "the source, 20 cores",
+        "8.63 Mops",
+        "271 → 360 ms",
+        "4 to 5 ×",
+    ] {
+        assert!(said.contains(printed), "{printed} is missing in {said}");
+    }
+}
+
+#[test]
+fn runs_last_as_many_seconds_as_asked() {
+    let text = "lab list --secs 0.03 --variants biglock,padded --threads 1,2 --samples 2 --parts 2 \
+                --padding 128 --yes";
+    let args: Vec<&str> = text.split_whitespace().collect();
+    let said = fine(&corelay(&args));
+    for word in ["about 0.0300 s", "Runs of about", "fit into the memory"] {
+        assert!(said.contains(word), "{word} is missing in {said}");
+    }
+    let told = json(&[&args[..], &["--json"]].concat());
+    assert_eq!(told["wrong"], serde_json::json!([]));
+    for run in told["runs"].as_array().unwrap() {
+        let once =
+            run["params"]["keys"].as_u64().unwrap() * run["params"]["threads"].as_u64().unwrap();
+        for sample in run["samples"].as_array().unwrap() {
+            let each = sample["per_thread"].as_array().unwrap();
+            let keys: u64 = each.iter().map(|n| n.as_u64().unwrap()).sum();
+            // A run fills its lists once, or some more times.
+            assert!(keys >= once && keys.is_multiple_of(once), "{run}");
+        }
+    }
+}
+
+#[test]
+fn parts_of_the_ladder_are_combined_and_compared() {
+    let list = "lab list --iterations 2000 --threads 1,2 --samples 1 --json --flags";
+    let list: Vec<&str> = list.split_whitespace().collect();
+    let told = json(&list);
+    assert_eq!(told["wrong"], serde_json::json!([]));
+    let gains = |told: &Value| -> Vec<[String; 3]> {
+        let gains = told["figures"]["gains"].as_array().unwrap().iter();
+        let gain = |gain: &Value| {
+            ["part", "without", "with"].map(|name| gain[name].as_str().unwrap().to_owned())
+        };
+        gains.map(gain).collect()
+    };
+    // Each of m, l and a is added to four combinations, and p to none. A sample that does not count
+    // may leave one out.
+    assert!(gains(&told).len() <= 3 * 4 + 1, "{told}");
+    for [part, without, with] in gains(&told) {
+        let mut all: Vec<char> = without.replace("none", "").chars().collect();
+        all.extend(part.chars());
+        let order = |letter: &char| "pmla".find(*letter);
+        all.sort_by_key(order);
+        assert_eq!(all, with.chars().collect::<Vec<_>>());
+    }
+    let told = json(&[&list[..], &["lp,pm,pml, pm"]].concat());
+    let methods = told["runs"].as_array().unwrap().iter();
+    let methods: Vec<_> = methods.map(|run| run["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["pl", "pl", "pm", "pm", "pml", "pml"]);
+    for [part, without, with] in gains(&told) {
+        let pair = [&*part, &*without, &*with];
+        assert!(
+            pair == ["m", "pl", "pml"] || pair == ["l", "pm", "pml"],
+            "{pair:?}"
+        );
+    }
 }
 
 #[test]
@@ -131,6 +200,8 @@ fn lost_time_is_split_into_parts() {
         assert!(!before || of("nodes") == 0.0, "{rung}: {split}");
     }
     assert!(!splits.is_empty());
+    let printed = &told["figures"]["printed"][0]["source"];
+    assert_eq!(printed, "malloc: more than 50 % of the CPU time");
 }
 
 #[test]
@@ -217,6 +288,27 @@ fn bad_input_is_refused_in_one_sentence() {
             &["--source", "lock", "biglock"],
         ),
         (&["list", "--samples", "0"], &["--samples"]),
+        (&["list", "--flags", "px"], &["--flags", "`x`", "pml"]),
+        (&["list", "--flags", "pm,ma"], &["--flags", "`ma`", "add p"]),
+        (&["list", "--flags", "pm,"], &["--flags", "missing"]),
+        (&["list", "--flags", "pmm"], &["--flags", "twice"]),
+        (
+            &["list", "--flags", "pm", "--variants", "pool"],
+            &["--flags", "--variants"],
+        ),
+        (
+            &["list", "--flags", "pm", "--padding", "64"],
+            &["--flags", "--padding"],
+        ),
+        (&["list", "--secs", "0"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "-1"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "nan"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "soon"], &["--secs", "more than 0"]),
+        (&["list", "--secs", "9999"], &["--secs", "3600"]),
+        (
+            &["list", "--secs", "1", "--iterations", "100"],
+            &["--secs", "--iterations"],
+        ),
         (&["why", "--threads", "0"], &["--threads"]),
         (&["why", "--iterations", "1e6"], &["--iterations", "1e6"]),
         (

@@ -8,7 +8,7 @@ pub(super) fn run(job: &Job) -> Ended {
     let mut lists = Heads::new(job.threads, 0);
     let parts = job.parts(nodes.chunks_mut(job.part_len()));
     let ended = job.run(lists.each(), |me, list| {
-        while let Some((keys, nodes)) = parts.take() {
+        while let Some((keys, nodes)) = me.take(&parts) {
             for (&key, node) in me.part(keys).iter().zip(nodes) {
                 list.push(node.write(Node::new(key)));
             }

@@ -3,6 +3,9 @@
 mod balanced;
 mod biglock;
 mod delegated;
+#[cfg(all(feature = "jemalloc", unix))]
+mod jemalloc;
+mod locked;
 mod mimalloc;
 mod padded;
 mod partitioned;
@@ -10,10 +13,12 @@ mod pool;
 mod preallocated;
 mod system;
 
+#[cfg(all(feature = "jemalloc", unix))]
+use super::elsewhere::Jemalloc;
+use super::elsewhere::{BoxFrom, Mimalloc};
 use super::heads::Heads;
 use super::job::{Ended, Job, Pages};
-use super::mi::MiBox;
-use super::nodes::{List, Node};
+use super::nodes::{List, Node, Owned};
 
 /// A way to insert keys into a list.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +65,47 @@ pub const RUNGS: &[Rung] = &[
     rung!(padded, "room between the lists' heads", parts: true, padded: true),
     rung!(system, "padded, nodes from the system", parts: true, padded: true),
     rung!(mimalloc, "padded, nodes from mimalloc", parts: true, padded: true),
+    #[cfg(all(feature = "jemalloc", unix))]
+    rung!(jemalloc, "padded, nodes from jemalloc", parts: true, padded: true),
     rung!(pool, "padded, nodes from a pool", parts: true, padded: true),
     rung!(delegated, "one list, one thread that owns it", parts: false, padded: false),
 ];
 
+/// One list under a lock, with keys in parts: beside the ladder.
+pub(super) const LOCKED: Rung = Rung {
+    name: "locked",
+    idea: "one list, one lock, parts",
+    source: include_str!("locked.rs"),
+    takes_parts: true,
+    is_padded: false,
+    run: locked::run,
+};
+
+/// Like [`LOCKED`], with all nodes made before.
+pub(super) const LOCKED_PREALLOCATED: Rung = Rung {
+    name: "locked-preallocated",
+    idea: "one list, one lock, parts, all nodes made before",
+    run: locked::run_preallocated,
+    ..LOCKED
+};
+
 /// Returns the rung of this name.
-pub fn named(name: &str) -> Option<&'static Rung> {
-    RUNGS.iter().find(|rung| rung.name == name)
+///
+/// # Errors
+/// A sentence that names the rungs of this build.
+pub fn named(name: &str) -> Result<&'static Rung, String> {
+    let known = RUNGS.iter().find(|rung| rung.name == name);
+    known.ok_or_else(|| match name {
+        "jemalloc" => {
+            "this build has no rung `jemalloc`; build it on Unix, with the feature `jemalloc`"
+                .to_owned()
+        }
+        _ => format!("there is no rung `{name}`; name one of {}", names()),
+    })
+}
+
+/// Returns the names of all rungs of this build, with commas between them.
+pub fn names() -> String {
+    let names: Vec<&str> = RUNGS.iter().map(|rung| rung.name).collect();
+    names.join(", ")
 }

@@ -23,7 +23,7 @@ pub(super) fn run(job: &Job) -> Ended {
         (list, session)
     };
     let ended = job.run_prepared(lists.each(), prepare, |me, (list, session)| {
-        while let Some((keys, ())) = parts.take() {
+        while let Some((keys, ())) = me.take(&parts) {
             for &key in me.part(keys).iter() {
                 list.push(me.make(|| session.alloc(Node::new(key))));
             }

@@ -2,8 +2,10 @@
 //! other.
 
 use super::step::{INTERRUPTED, Size, StepFlags};
-use crate::cli::list::{List, Numbers};
+use crate::cli::list::{List, Numbers, secs};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::climb::Seconds;
+use corelay_lab_course::list::flags::{self, Flags};
 use corelay_lab_course::list::job::Pages;
 use corelay_lab_course::list::ladder::{PARTS_OF_A_THREAD, Plan};
 use corelay_lab_course::list::nodes::HEAD;
@@ -12,6 +14,7 @@ use corelay_lab_course::list::show::QUESTION;
 use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_topology::Order;
@@ -25,6 +28,9 @@ const MOST_THREADS: u64 = 1024;
 
 /// The default of `--padding`.
 const PADDINGS: &str = "0,64,128,4096";
+
+/// The default of `--flags`.
+const ALL_FLAGS: &str = "none,p,pm,pl,pa,pml,pma,pla,pmla";
 
 /// Returns the usual number of keys that each thread inserts.
 pub(super) const fn usual_keys(size: Size) -> u64 {
@@ -49,9 +55,15 @@ pub(super) const fn usual_samples(size: Size) -> u64 {
 /// all links in both directions.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// Rungs to run, of biglock, partitioned, preallocated, balanced, padded, system, mimalloc, pool, delegated [default: all]
-    #[arg(long, value_name = "LIST", value_parser = rungs)]
+    #[arg(long, value_name = "LIST", value_parser = rungs, help = variants_help())]
     variants: Option<Rungs>,
+
+    /// Run combinations of the ladder's parts instead of its rungs, and say what each part gains with
+    /// all else equal: p (a list for each thread), m (nodes made before), l (keys in parts) and a (room
+    /// between the heads), as in pm,pml,pl; or none [default if no LIST is given: none, and all with p]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = ALL_FLAGS,
+          value_parser = flags, conflicts_with_all = ["variants", "parts", "padding", "source"])]
+    flags: Option<Combinations>,
 
     /// Numbers of threads [default: powers of two below the number of CPUs, and that number]
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", value_parser = threads)]
@@ -61,6 +73,12 @@ pub(super) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_keys(Size::Usual),
           value_parser = iterations)]
     iterations: u64,
+
+    /// Insert for about so many seconds in each run, instead of a number of keys; a run whose keys do
+    /// not fit into the memory fills its lists several times
+    #[arg(long, allow_negative_numbers = true, value_name = "S", value_parser = secs,
+          conflicts_with = "iterations")]
+    secs: Option<f64>,
 
     /// Parts that the keys are cut into, at least one for each thread; swept with the most threads
     /// [default: 1, 2, 4, 16 and 64 for each thread]
@@ -86,7 +104,21 @@ pub(super) struct Args {
     source: Option<String>,
 
     #[command(flatten)]
-    flags: StepFlags,
+    step: StepFlags,
+}
+
+#[derive(Clone, Debug)]
+struct Combinations(Vec<Flags>);
+
+fn flags(text: &str) -> Result<Combinations, String> {
+    let mut all = Vec::new();
+    for name in text.split(',') {
+        let flags = name.trim().parse()?;
+        if !all.contains(&flags) {
+            all.push(flags);
+        }
+    }
+    Ok(Combinations(all))
 }
 
 /// The memory that is touched before the timed phase, as the command line names it.
@@ -114,22 +146,20 @@ impl From<Before> for Pages {
 #[derive(Clone, Debug)]
 pub(super) struct Rungs(pub(super) Vec<&'static Rung>);
 
+/// Returns the help of `--variants`, with the rungs of this build.
+pub(super) fn variants_help() -> String {
+    format!("Rungs to run, of {} [default: all]", rungs::names())
+}
+
 pub(super) fn rungs(text: &str) -> Result<Rungs, String> {
     let mut rungs: Vec<&'static Rung> = Vec::new();
     for name in text.split(',').map(str::trim) {
-        let rung = named(name)?;
+        let rung = rungs::named(name)?;
         if !rungs.iter().any(|known| known.name == rung.name) {
             rungs.push(rung);
         }
     }
     Ok(Rungs(rungs))
-}
-
-fn named(name: &str) -> Result<&'static Rung, String> {
-    rungs::named(name).ok_or_else(|| {
-        let all: Vec<&str> = RUNGS.iter().map(|rung| rung.name).collect();
-        format!("there is no rung `{name}`; name one of {}", all.join(", "))
-    })
 }
 
 fn list(text: &str, bounds: std::ops::RangeInclusive<u64>) -> Result<List, String> {
@@ -169,8 +199,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     }
     let host = Host::look(COMMIT);
     let plan = args.plan(&host)?;
-    match measure(&plan, &args.flags, &host)? {
-        Some(shown) => args.flags.print(&shown),
+    let shown = match &args.flags {
+        Some(Combinations(flags)) => combine(flags, &plan, &host)?,
+        None => measure(&plan, &args.step, &host)?,
+    };
+    match shown {
+        Some(shown) => args.step.print(&shown),
         None => Ok(Exit::Interrupted),
     }
 }
@@ -181,12 +215,14 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
         variants: None,
         threads: None,
         iterations: usual_keys(size),
+        secs: None,
         parts: None,
         padding: paddings(PADDINGS)?,
         pages: Before::default(),
         samples: usual_samples(size),
         source: None,
-        flags: flags.clone(),
+        flags: None,
+        step: flags.clone(),
     };
     measure(&args.plan(host)?, flags, host)?.ok_or_else(|| INTERRUPTED.to_owned())
 }
@@ -194,26 +230,66 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
 /// Asks for the guess and measures. Returns `None` if Ctrl-C came before every point had a sample.
 fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>, String> {
     let guess = flags.ask(QUESTION)?;
+    let ladder = run_all(
+        plan.most(),
+        plan.runs(),
+        plan.seconds,
+        host,
+        |rig, cpus, tick| plan.measure(rig, cpus, tick),
+    )?;
+    Ok(ladder.map(|ladder| ladder.shown(guess)))
+}
+
+/// Measures combinations of the ladder's parts. Returns `None` if Ctrl-C came too soon.
+fn combine(flags: &[Flags], plan: &Plan, host: &Host) -> Result<Option<Shown>, String> {
+    let plan = flags::Plan {
+        flags: flags.to_vec(),
+        threads: plan.threads.clone(),
+        share: plan.share,
+        seconds: plan.seconds,
+        pages: plan.pages,
+        rounds: plan.rounds,
+    };
+    let combined = run_all(
+        plan.most(),
+        plan.runs(),
+        plan.seconds,
+        host,
+        |rig, cpus, tick| plan.measure(rig, cpus, tick),
+    )?;
+    Ok(combined.map(flags::Combined::shown))
+}
+
+/// Lets `measure` do so many runs on the CPUs of so many threads, beside a progress bar.
+fn run_all<T>(
+    threads: usize,
+    runs: usize,
+    seconds: Option<Seconds>,
+    host: &Host,
+    measure: impl FnOnce(&mut Rig, &[Option<usize>], &mut dyn FnMut(&str)) -> T,
+) -> Result<T, String> {
     let order = Order::default();
     let mut rig = host.rig(&order, 2.min(host.machine.cpus))?;
-    let placement = host.place(&order, plan.most())?;
-    let bar = output::progress(
-        plan.runs() as u64,
-        Duration::from_millis(100 * plan.runs() as u64),
-    );
-    let ladder = plan.measure(&mut rig, placement.cpus(), |name| {
+    let placement = host.place(&order, threads)?;
+    let run = match seconds {
+        // Lists are also made, checked and freed, which takes about as long.
+        Some(seconds) => Duration::from_secs_f64(2.0 * seconds.secs),
+        None => Duration::from_millis(100),
+    };
+    let bar = output::progress(runs as u64, run * runs as u32);
+    let measured = measure(&mut rig, placement.cpus(), &mut |name: &str| {
         bar.set_message(name.to_owned());
         bar.inc(1);
     });
     bar.finish_and_clear();
     rig.save();
-    Ok(ladder.map(|ladder| ladder.shown(guess)))
+    Ok(measured)
 }
 
 fn sources(name: &str) -> Result<Exit, String> {
     let chosen: Vec<&Rung> = match name {
         "all" => RUNGS.iter().collect(),
-        name => vec![named(name).map_err(|error| format!("--source: {error}"))?],
+        name => vec![rungs::named(name).map_err(|error| format!("--source: {error}"))?],
     };
     for rung in chosen {
         output::say(&format!(
@@ -235,8 +311,15 @@ impl Args {
             None => usual_threads(host.machine.cpus),
         };
         let most = threads.last().copied().unwrap_or(1);
-        let keys = most as u64 * self.iterations;
-        if PARTS_OF_A_THREAD as u64 > self.iterations {
+        let seconds = self.secs.map(|secs| Seconds {
+            secs,
+            most_keys: most_keys(most),
+        });
+        let keys = match seconds {
+            Some(seconds) => seconds.most_keys as u64,
+            None => most as u64 * self.iterations,
+        };
+        if seconds.is_none() && PARTS_OF_A_THREAD as u64 > self.iterations {
             return Err(format!(
                 "--iterations {} is less than the {PARTS_OF_A_THREAD} parts that the keys of a thread are \
                  cut into; give at least {PARTS_OF_A_THREAD}",
@@ -262,14 +345,20 @@ impl Args {
                 "--parts {many} is more than the {keys} keys; give at most {keys}"
             ));
         }
-        check_memory(keys, self.iterations)?;
+        if seconds.is_none() {
+            check_memory(keys, self.iterations)?;
+        }
         Ok(Plan {
             rungs: match &self.variants {
                 Some(Rungs(rungs)) => rungs.clone(),
                 None => RUNGS.iter().collect(),
             },
             threads,
-            share: self.iterations as usize,
+            share: match seconds {
+                Some(_) => PARTS_OF_A_THREAD,
+                None => self.iterations as usize,
+            },
+            seconds,
             parts,
             paddings: self.padding.0.iter().map(|&n| n as usize).collect(),
             pages: self.pages.into(),
@@ -281,6 +370,15 @@ impl Args {
 /// Memory for each key: the key, a node with its allocator's overhead, and the bit of the check,
 /// for which a byte is counted.
 const BYTES_OF_A_KEY: u64 = 8 + 64 + 1;
+
+/// Returns the most keys that `threads` threads insert at once in a run of seconds: half of the
+/// memory that is available holds them.
+fn most_keys(threads: usize) -> usize {
+    let known = available_bytes().map(|available| available / 2 / BYTES_OF_A_KEY);
+    let most = known.unwrap_or(usual_keys(Size::Usual) * threads as u64);
+    let least = (PARTS_OF_A_THREAD * threads) as u64;
+    most.clamp(least, MOST_KEYS.max(least)) as usize
+}
 
 /// Checks that `keys` keys fit into the memory that is available.
 ///

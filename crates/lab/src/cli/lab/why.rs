@@ -1,6 +1,8 @@
 //! `corelay lab why`: splits the time of the ladder's threads by cause.
 
-use super::list::{Rungs, check_memory, iterations, rungs, usual_keys, usual_samples};
+use super::list::{
+    Rungs, check_memory, iterations, rungs, usual_keys, usual_samples, variants_help,
+};
 use super::step::{INTERRUPTED, Size, StepFlags};
 use crate::cli::list::number;
 use corelay_lab_compare::COMMIT;
@@ -20,8 +22,7 @@ use std::time::Duration;
 /// named as unavailable.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// Rungs to run, of biglock, partitioned, preallocated, balanced, padded, system, mimalloc, pool, delegated [default: all]
-    #[arg(long, value_name = "LIST", value_parser = rungs)]
+    #[arg(long, value_name = "LIST", value_parser = rungs, help = variants_help())]
     variants: Option<Rungs>,
 
     /// Threads of the runs with several [default: the number of CPUs]

@@ -143,6 +143,16 @@ static SETS: &[Entry] = &[
         "`rlu-ordo`, with updates made visible to others ten at a time",
         set::RLU_ORDO_10,
     ),
+    direct(
+        "rlu-logical-timed",
+        "`rlu-logical`, which takes the time of its parts and is slower for it",
+        set::RLU_LOGICAL_TIMED,
+    ),
+    ordo(
+        "rlu-ordo-timed",
+        "`rlu-ordo`, which takes the time of its parts and is slower for it",
+        set::RLU_ORDO_TIMED,
+    ),
 ];
 
 /// The methods of the accounts.

@@ -11,6 +11,7 @@ pub(super) mod boundary;
 pub(super) mod database;
 pub(super) mod offsets;
 pub(super) mod oplog;
+mod parts;
 pub(super) mod rlu;
 pub(super) mod timestamping;
 

@@ -472,3 +472,54 @@ fn the_largest_part_of_read_log_update_is_named() {
     let plain = said(&self::outcome(&super::ordo::rlu::FIGURE, 2, |_, n| n));
     assert!(!plain.contains("copying"), "{plain}");
 }
+
+#[test]
+fn a_certain_stamp_stands_beside_a_compared_one() {
+    let told = |certain: f64| {
+        let mops = |line: &str, threads: f64| match line {
+            "ordo-now" => threads * 100.0,
+            "ordo-cmp" => threads * 50.0,
+            "ordo-after-other" => threads * 1e3 / certain,
+            _ => threads,
+        };
+        let figure = &super::ordo::timestamping::FIGURE;
+        let mut outcome = outcome(figure, 2, mops);
+        for run in &mut outcome.results.runs {
+            run.samples[0].per_thread = vec![1_000];
+            run.samples[0].counts = Some(ConflictCounts {
+                uncertain: 900 * u64::from(run.method == "ordo-cmp"),
+                ..ConflictCounts::default()
+            });
+        }
+        let (panels, results) = ((figure.panels)(&Size::test(2)), outcome.results);
+        let none = Vec::new();
+        said(&annotated(
+            figure,
+            &panels,
+            Pace::SHORT,
+            none,
+            results,
+            None,
+        ))
+    };
+    let text = told(120.0);
+    for words in [
+        "(`ordo-after-other`) takes a thread 120 ns, 12 × the 10.0 ns of the mere draw (`ordo-now`)",
+        "(`ordo-cmp`): 20.0 ns, and the clock left the order open in 90 % of",
+        "So it pays to compare",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in: {text}");
+    }
+    assert!(told(15.0).contains("So here nothing is saved by comparing instead."));
+}
+
+#[test]
+fn pages_say_which_class_a_structure_is_of() {
+    let told = |figure: &Figure| said(&outcome(figure, 2, |_, n| n));
+    let physical_to_logical = "physical to logical timestamping";
+    assert!(told(&super::ordo::rlu::FIGURE).contains(physical_to_logical));
+    assert!(told(&super::ordo::database::FIGURE).contains(physical_to_logical));
+    assert!(told(&super::ordo::boundary::FIGURE).contains(physical_to_logical));
+    let oplog = told(&super::ordo::oplog::FIGURE);
+    assert!(oplog.contains("physical timestamping") && !oplog.contains(physical_to_logical));
+}

@@ -1,7 +1,7 @@
 //! Read-log-update with one shared clock and with each core's own (O5).
 
 use super::parts::{self, Pair};
-use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, classes, over_threads, slopes, with_classes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
@@ -95,5 +95,6 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         Some(said + ".")
     };
     let said = m.panels().iter().filter_map(of);
-    said.chain(parts::words(m, &TIMED)).collect()
+    let said = said.chain(parts::words(m, &TIMED)).collect();
+    with_classes(said, &[classes::RLU])
 }

@@ -56,6 +56,7 @@
 //! | `watchdog` | whether the counters still run as they did |
 //! | `rate` | nanoseconds and their error |
 //! | `logical`, `skewed` | one counter; a clock that is wrong on purpose, for tests |
+//! | `timed` | the time of an algorithm's parts, on a clock that asks for it |
 #![forbid(unsafe_code)]
 
 mod calibrate;
@@ -67,6 +68,7 @@ mod ordo;
 mod rate;
 mod skewed;
 mod time;
+mod timed;
 mod watchdog;
 
 pub use calibrate::{CalibrateError, Calibration, Calibrator, Movement, Offsets};
@@ -78,6 +80,7 @@ pub use ordo::Ordo;
 pub use rate::{Nanoseconds, Rate};
 pub use skewed::{Skewed, SkewedBuilder};
 pub use time::{Order, Time};
+pub use timed::{Laps, Timed, is_timed};
 pub use watchdog::{Drift, Watchdog};
 
 /// A source of times, which also says which of two times was first.
@@ -210,6 +213,14 @@ pub trait Clock: Send + Sync {
     fn exact(&self, _: sealed::Ours) -> bool {
         false
     }
+
+    /// The ticks of an empty lap if algorithms are to take the time of their parts: see
+    /// [`is_timed`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn empty_lap(&self, _: sealed::Ours) -> Option<u64> {
+        None
+    }
 }
 
 /// Equal readings in a row after which [`Clock::wait_out`] takes a clock to stand still. So many
@@ -291,5 +302,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     #[inline(always)]
     fn exact(&self, ours: sealed::Ours) -> bool {
         (**self).exact(ours)
+    }
+    #[inline(always)]
+    fn empty_lap(&self, ours: sealed::Ours) -> Option<u64> {
+        (**self).empty_lap(ours)
     }
 }

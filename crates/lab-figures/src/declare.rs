@@ -12,6 +12,7 @@ use corelay_lab_measure::{schema::Extra, workload::point::Point};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::{Axis, Curve, PrintedMark};
 use corelay_lab_report::figure::quantity::Quantity;
+use corelay_lab_report::figure::stack::Stack;
 use corelay_lab_report::table::grid::Grid;
 use std::any::Any;
 use std::rc::Rc;
@@ -41,6 +42,8 @@ pub struct Figure {
     pub printed: &'static [Printed],
     /// Makes tables beyond those that every figure has.
     pub(crate) tables: fn(&Measured<'_>) -> Vec<Grid>,
+    /// Makes the bars that show the parts of wholes.
+    pub(crate) stacks: fn(&Measured<'_>) -> Vec<Stack>,
     /// Computes the curves of models, to be drawn over the measured lines.
     pub(crate) curves: fn(&Measured<'_>) -> Vec<Curve>,
     /// Describes the measured figures, in entries of a sentence or two.
@@ -61,6 +64,7 @@ impl Figure {
         unavailable: || None,
         printed: &[],
         tables: |_| Vec::new(),
+        stacks: |_| Vec::new(),
         curves: |_| Vec::new(),
         words: |_| Vec::new(),
     };

@@ -210,9 +210,10 @@ pub(super) fn annotated(
         here: is_there.then(|| (printed.here)(&measured)).flatten(),
     };
     let beside = figure.printed.iter().map(beside).collect();
-    let (tables, curves, said) = if is_there {
+    let (tables, stacks, curves, said) = if is_there {
         (
             (figure.tables)(&measured),
+            (figure.stacks)(&measured),
             (figure.curves)(&measured),
             (figure.words)(&measured),
         )
@@ -222,6 +223,7 @@ pub(super) fn annotated(
     outcome.figure = About {
         beside,
         tables,
+        stacks,
         curves,
         said,
         ..outcome.figure

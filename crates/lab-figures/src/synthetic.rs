@@ -4,7 +4,8 @@ use super::declare::{Figure, Work};
 use super::measure::{Pace, annotated};
 use super::size::Size;
 use corelay_lab_measure::schema::{
-    ClientCounts, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample, Trustee,
+    ClientCounts, ConflictCounts, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample,
+    TimeOfParts, Trustee,
 };
 use corelay_lab_report::figure::outcome::{Outcome, place};
 
@@ -482,4 +483,137 @@ fn offsets_stand_beside_the_sources() {
     assert!(table.title.contains("the 24 largest of 380"), "{table}");
     assert_eq!(table.rows[0][0], "19 → 18");
     assert!(said(&outcome).contains("of one of its steps."));
+}
+
+/// The figure `rlu` on two threads, with the ticks of copying, locking, ordering and waiting out of
+/// 1,000 on Ordo, and twice the ordering on one clock. A timed operation takes 100 ns more.
+fn rlu_with_parts(ordo: [u64; 4]) -> Outcome {
+    let figure = &super::ordo::rlu::FIGURE;
+    let mops = |line: &str, threads: f64| match line.ends_with("-timed") {
+        true => threads / 0.3,
+        false => threads / 0.2,
+    };
+    let mut outcome = outcome(figure, 2, mops);
+    for run in &mut outcome.results.runs {
+        if run.method.ends_with("-timed") {
+            let [copying, locking, ordering, waiting] = ordo;
+            let of_one_clock = 1 + u64::from(run.method == "rlu-logical-timed");
+            let parts = TimeOfParts {
+                copying,
+                locking,
+                ordering: ordering * of_one_clock,
+                waiting,
+                whole: 1_000,
+            };
+            run.samples[0].counts = Some(ConflictCounts {
+                parts,
+                ..ConflictCounts::default()
+            });
+        }
+    }
+    let (panels, results) = ((figure.panels)(&Size::test(2)), outcome.results);
+    annotated(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+}
+
+#[test]
+fn the_largest_part_of_read_log_update_is_named() {
+    let outcome = rlu_with_parts([200, 100, 50, 20]);
+    let told = said(&outcome);
+    for words in [
+        "on 2 threads: on Ordo copying takes 20 %, locking takes 10 %, ordering takes 5.0 %, waiting \
+         takes 2.0 % and the rest takes 63 %; on one clock copying",
+        "As on the slides, copying and locking come before the two others; copying is the larger.",
+        "takes 30.0 ns an operation on one clock and 15.0 on Ordo.",
+        "an operation of `rlu-ordo` 1.5 × as long.",
+    ] {
+        assert!(told.contains(words), "`{words}` is missing in: {told}");
+    }
+    let [stack] = &*outcome.figure.stacks else {
+        panic!("one stack")
+    };
+    let names: Vec<&str> = stack.bars.iter().map(|(name, _)| &**name).collect();
+    let expected = [
+        "rlu-logical, 2 %",
+        "rlu-ordo, 2 %",
+        "rlu-logical, 40 %",
+        "rlu-ordo, 40 %",
+    ];
+    assert_eq!(names, expected);
+    let ordo: Vec<f64> = stack.bars[1].1.iter().map(|ns| ns.round()).collect();
+    assert_eq!(ordo, [60.0, 30.0, 15.0, 6.0, 189.0]);
+    let page = corelay_lab_report::figure::page::html(&outcome);
+    assert!(page.contains("rlu-ordo, 40 %: copying 60.0"));
+    assert!(
+        corelay_lab_report::figure::page::text(&outcome).contains("ns of a thread per operation")
+    );
+
+    // The opposite: little is copied, and readers or the clock take the time.
+    let told = said(&rlu_with_parts([20, 30, 50, 400]));
+    assert!(
+        told.contains("Other than on the slides, waiting for readers takes more"),
+        "{told}"
+    );
+    let told = said(&rlu_with_parts([20, 30, 300, 40]));
+    assert!(
+        told.contains("Other than on the slides, being ordered takes more"),
+        "{told}"
+    );
+    let told = said(&rlu_with_parts([20, 90, 30, 40]));
+    assert!(told.contains("locking is the larger"), "{told}");
+    // Without times nothing is said of parts.
+    let none = rlu_with_parts([0; 4]);
+    assert!(none.figure.stacks.iter().all(|stack| stack.bars.len() == 4));
+    let plain = said(&self::outcome(&super::ordo::rlu::FIGURE, 2, |_, n| n));
+    assert!(!plain.contains("copying"), "{plain}");
+}
+
+#[test]
+fn a_certain_stamp_stands_beside_a_compared_one() {
+    let told = |certain: f64| {
+        let mops = |line: &str, threads: f64| match line {
+            "ordo-now" => threads * 100.0,
+            "ordo-cmp" => threads * 50.0,
+            "ordo-after-other" => threads * 1e3 / certain,
+            _ => threads,
+        };
+        let figure = &super::ordo::timestamping::FIGURE;
+        let mut outcome = outcome(figure, 2, mops);
+        for run in &mut outcome.results.runs {
+            run.samples[0].per_thread = vec![1_000];
+            run.samples[0].counts = Some(ConflictCounts {
+                uncertain: 900 * u64::from(run.method == "ordo-cmp"),
+                ..ConflictCounts::default()
+            });
+        }
+        let (panels, results) = ((figure.panels)(&Size::test(2)), outcome.results);
+        let none = Vec::new();
+        said(&annotated(
+            figure,
+            &panels,
+            Pace::SHORT,
+            none,
+            results,
+            None,
+        ))
+    };
+    let text = told(120.0);
+    for words in [
+        "(`ordo-after-other`) takes a thread 120 ns, 12 × the 10.0 ns of the mere draw (`ordo-now`)",
+        "(`ordo-cmp`): 20.0 ns, and the clock left the order open in 90 % of",
+        "So it pays to compare",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in: {text}");
+    }
+    assert!(told(15.0).contains("So here nothing is saved by comparing instead."));
+}
+
+#[test]
+fn pages_say_which_class_a_structure_is_of() {
+    let told = |figure: &Figure| said(&outcome(figure, 2, |_, n| n));
+    let physical_to_logical = "physical to logical timestamping";
+    assert!(told(&super::ordo::rlu::FIGURE).contains(physical_to_logical));
+    assert!(told(&super::ordo::database::FIGURE).contains(physical_to_logical));
+    assert!(told(&super::ordo::boundary::FIGURE).contains(physical_to_logical));
+    let oplog = told(&super::ordo::oplog::FIGURE);
+    assert!(oplog.contains("physical timestamping") && !oplog.contains(physical_to_logical));
 }

@@ -23,8 +23,10 @@ mod sections;
 mod snapshots;
 #[path = "rlu/structures.rs"]
 mod structures;
+#[path = "rlu/timed.rs"]
+mod timed;
 
-use corelay_clock::{Clock, Logical, Ordo, Skewed, SkewedBuilder};
+use corelay_clock::{Clock, Logical, Ordo, Skewed, SkewedBuilder, Timed};
 use numbers::{Random, scaled};
 
 /// Runs a test body on every clock that must pass.
@@ -40,6 +42,7 @@ fn on_every_clock(body: &impl Body) {
     body.run("logical", Logical::new);
     if corelay_sync::counter::usable() {
         body.run("ordo", || Ordo::with_boundary(TICKS));
+        body.run("timed", || Timed::new(Logical::new()).unwrap());
     }
     for (skew, step, boundary, delay) in
         [(0, 1, 0, 0), (0, 1, 0, 40), (30, 5, 35, 0), (30, 5, 35, 60)]

@@ -82,6 +82,21 @@ static STAMPS: &[Entry] = &[
         stamp::ORDO_AFTER,
     ),
     ordo(
+        "ordo-after-other",
+        "corelay's Ordo clock, a time certainly after the latest that any thread has published",
+        stamp::ORDO_AFTER_OTHER,
+    ),
+    ordo(
+        "ordo-update",
+        "corelay's Ordo clock, the time of an update of OpLog: waits until later ones are greater",
+        stamp::ORDO_UPDATE,
+    ),
+    ordo(
+        "ordo-cmp",
+        "corelay's Ordo clock, the time of a reader, compared with the last one",
+        stamp::ORDO_CMP,
+    ),
+    ordo(
         "ordo-now",
         "corelay's Ordo clock, the time now",
         stamp::ORDO_NOW,
@@ -142,6 +157,16 @@ static SETS: &[Entry] = &[
         "rlu-ordo-w10",
         "`rlu-ordo`, with updates made visible to others ten at a time",
         set::RLU_ORDO_10,
+    ),
+    direct(
+        "rlu-logical-timed",
+        "`rlu-logical`, which takes the time of its parts and is slower for it",
+        set::RLU_LOGICAL_TIMED,
+    ),
+    ordo(
+        "rlu-ordo-timed",
+        "`rlu-ordo`, which takes the time of its parts and is slower for it",
+        set::RLU_ORDO_TIMED,
     ),
 ];
 

@@ -186,3 +186,31 @@ pub(super) fn assert_caught(run: &Run, word: &str) {
         run.notes
     );
 }
+
+#[test]
+fn timed_methods_take_the_time_of_their_parts_and_no_other_does() {
+    let bench = Bench::List {
+        size: 8,
+        updates: 40,
+    };
+    let names = [
+        "rlu-logical",
+        "rlu-ordo",
+        "rlu-logical-timed",
+        "rlu-ordo-timed",
+    ];
+    let methods = names.map(|name| entry(bench, name).unwrap().method);
+    for run in measure(bench, &methods, 2) {
+        let is_timed = run.method.ends_with("-timed");
+        for sample in &run.samples {
+            let parts = sample.counts.unwrap().parts;
+            assert_eq!(!is_timed, parts.is_none(), "{run:?}");
+            let some = parts.copying + parts.locking + parts.ordering + parts.waiting;
+            assert!(some <= parts.whole, "{run:?}");
+            assert!(
+                !is_timed || parts.ordering.min(parts.locking) > 0,
+                "{run:?}"
+            );
+        }
+    }
+}

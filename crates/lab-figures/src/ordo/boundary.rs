@@ -1,6 +1,7 @@
 //! The boundary multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more, and the figure
 //! says so wherever such a point stands.
 
+use super::{classes, with_classes};
 use crate::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::clocks;
@@ -14,6 +15,10 @@ use corelay_lab_report::words::{and, count, times};
 const LIST: &str = "rlu-list";
 const TRANSFER: &str = "stm-transfer";
 const RMAP: &str = "oplog-rmap";
+
+/// What the boundary does to each class of algorithms.
+const OF_ALL: &str = "Read-log-update and TL2 pay for a wider boundary only where a comparison is left open: they \
+     are what the slides call physical to logical timestamping. OpLog pays in each update.";
 
 /// The label of the mark at × 1 in each picture.
 const MARK: &str = "to the left: no longer correct";
@@ -160,7 +165,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ))
     };
     let costs = m.panels().iter().filter_map(cost);
-    boundary.into_iter().chain(costs).collect()
+    let said = boundary.into_iter().chain(costs).collect();
+    with_classes(said, &[OF_ALL, classes::TL2, classes::OPLOG])
 }
 
 #[cfg(test)]

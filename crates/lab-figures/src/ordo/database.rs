@@ -2,7 +2,7 @@
 //!
 //! Tables are smaller than usual, as all contenders of a figure are in memory together.
 
-use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, classes, over_threads, slopes, with_classes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::database::{STORES, tpcc, ycsb};
@@ -109,5 +109,6 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         }
         Some(said + ".")
     };
-    m.panels().iter().filter_map(of).collect()
+    let said = m.panels().iter().filter_map(of).collect();
+    with_classes(said, &[classes::STORES])
 }

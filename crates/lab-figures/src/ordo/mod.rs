@@ -8,9 +8,11 @@
 //! figure has no contenders and no lines.
 
 pub(super) mod boundary;
+mod classes;
 pub(super) mod database;
 pub(super) mod offsets;
 pub(super) mod oplog;
+mod parts;
 pub(super) mod rlu;
 pub(super) mod timestamping;
 
@@ -29,6 +31,13 @@ const ON_FEWER_CPUS: &str = "the axis of threads ends where the CPUs do, and few
 
 /// CPUs that a line over threads needs.
 const CPUS_FOR_A_LINE: usize = 4;
+
+/// Adds what is true of the structures to what was measured of them, if anything was.
+fn with_classes(said: Vec<String>, classes: &[&str]) -> Vec<String> {
+    let classes = classes.iter().filter(|_| !said.is_empty());
+    let classes: Vec<String> = classes.map(|&class| class.to_owned()).collect();
+    said.into_iter().chain(classes).collect()
+}
 
 /// Makes a panel of some methods over threads.
 fn over_threads(

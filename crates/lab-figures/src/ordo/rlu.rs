@@ -1,6 +1,7 @@
 //! Read-log-update with one shared clock and with each core's own (O5).
 
-use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
+use super::parts::{self, Pair};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, classes, over_threads, slopes, with_classes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
@@ -10,6 +11,19 @@ use corelay_lab_report::figure::quantity::Quantity::{Aborts, Throughput, Uncerta
 const METHODS: [&str; 4] = ["mutex", "rcu", "rlu-logical", "rlu-ordo"];
 
 const HASH_2: &str = "hash-2";
+const HASH_40: &str = "hash-40";
+
+/// The panels whose methods take the time of their parts.
+const TIMED: [Pair; 2] = [
+    Pair {
+        timed: "parts-2",
+        plain: HASH_2,
+    },
+    Pair {
+        timed: "parts-40",
+        plain: HASH_40,
+    },
+];
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rlu",
@@ -25,6 +39,7 @@ pub(crate) const FIGURE: Figure = Figure {
         here: |m| against(m, HASH_2, "rlu-ordo", "rlu-logical"),
         drawn: Drawn::Nowhere,
     }],
+    stacks: |m| parts::stacks(m, &TIMED),
     words,
     ..Figure::PLAIN
 };
@@ -43,12 +58,24 @@ fn panels(size: &Size) -> Vec<Panel> {
     vec![
         panel(HASH_2, "A hash table of 1,000 × 10, 2 % updates", hash(2)),
         panel(
-            "hash-40",
+            HASH_40,
             "A hash table of 1,000 × 10, 40 % updates",
             hash(40),
         ),
         panel("list-2", "A list of 256, 2 % updates", list(2)),
         panel("list-40", "A list of 256, 40 % updates", list(40)),
+        parts::panel(
+            TIMED[0].timed,
+            "The hash table with 2 % updates, its parts timed",
+            size,
+            hash(2),
+        ),
+        parts::panel(
+            TIMED[1].timed,
+            "The hash table with 40 % updates, its parts timed",
+            size,
+            hash(40),
+        ),
     ]
 }
 
@@ -67,5 +94,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         }
         Some(said + ".")
     };
-    m.panels().iter().filter_map(of).collect()
+    let said = m.panels().iter().filter_map(of);
+    let said = said.chain(parts::words(m, &TIMED)).collect();
+    with_classes(said, &[classes::RLU])
 }

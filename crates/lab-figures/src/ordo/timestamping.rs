@@ -5,8 +5,9 @@ use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_report::figure::measured::Measured;
-use corelay_lab_report::figure::quantity::Quantity::{PerThread, Throughput};
-use corelay_lab_report::words::code;
+use corelay_lab_report::figure::quantity::Quantity::{PerThread, Throughput, Uncertain};
+use corelay_lab_report::plot::{percent, significant};
+use corelay_lab_report::words::{code, count, times};
 
 const THREADS: &str = "threads";
 
@@ -20,6 +21,17 @@ const METHODS: [&str; 7] = [
     "ordo",
     "ordo-now",
 ];
+
+/// The draws of each class of algorithms in the slides, those that wait last.
+const DRAWS: [&str; 6] = [NOW, COMPARED, "ordo", "ordo-update", "ordo-after", CERTAIN];
+
+const NOW: &str = "ordo-now";
+/// A stamp of an algorithm that compares, and defers or reverts: `get_time` and `cmp_time`.
+const COMPARED: &str = "ordo-cmp";
+/// A stamp that is certainly newer than another core's: `new_time`.
+const CERTAIN: &str = "ordo-after-other";
+
+const CLASSES: &str = "classes";
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "timestamping",
@@ -40,14 +52,23 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 fn panels(size: &Size) -> Vec<Panel> {
-    vec![over_threads(
-        THREADS,
-        "New times, over threads",
-        size,
-        Bench::Timestamp,
-        &METHODS,
-        &[PerThread, Throughput],
-    )]
+    let panel = |key, title, methods, quantities| {
+        over_threads(key, title, size, Bench::Timestamp, methods, quantities)
+    };
+    vec![
+        panel(
+            THREADS,
+            "New times, over threads",
+            &METHODS,
+            &[PerThread, Throughput],
+        ),
+        panel(
+            CLASSES,
+            "What an algorithm draws: by comparison, or certainly later",
+            &DRAWS,
+            &[PerThread, Uncertain],
+        ),
+    ]
 }
 
 fn words(m: &Measured<'_>) -> Vec<String> {
@@ -61,5 +82,37 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             code("fetch-add")
         )
     });
-    slopes.into_iter().chain(commit).collect()
+    let said = [slopes, commit, classes(m)];
+    said.into_iter().flatten().collect()
+}
+
+/// Compares a stamp that has to be certainly newer than another core's with the mere draw, and with
+/// the draw and comparison of an algorithm that defers or reverts.
+fn classes(m: &Measured<'_>) -> Option<String> {
+    let (threads, _) = m.last(CLASSES, NOW)?;
+    let ns = |line| Some(1e3 / m.at(CLASSES, line, threads, PerThread)?);
+    let (now, compared, certain) = (ns(NOW)?, ns(COMPARED)?, ns(CERTAIN)?);
+    let open = m.at(CLASSES, COMPARED, threads, Uncertain).unwrap_or(0.0);
+    let verdict = match certain > compared {
+        true => {
+            "So it pays to compare, and to defer or revert where the order is open, as long as that \
+             costs less than the difference."
+        }
+        false => "So here nothing is saved by comparing instead.",
+    };
+    Some(format!(
+        "On {} a stamp that is certainly newer than the latest of any core ({}) takes a thread {} ns, \
+         {} the {} ns of the mere draw ({}). That is what the slides call physical timestamping. In \
+         physical to logical timestamping a time is drawn and compared ({}): {} ns, and the clock left \
+         the order open in {} of the comparisons with the thread's own last time. {verdict}",
+        count(threads as u64, "thread", "threads"),
+        code(CERTAIN),
+        significant(certain),
+        times(certain / now),
+        significant(now),
+        code(NOW),
+        code(COMPARED),
+        significant(compared),
+        percent(open / 1e3),
+    ))
 }

@@ -60,7 +60,8 @@
 //!             dir?, log_bytes?, cold?,
 //!             boundary_ns?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
-//! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain }
+//! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain,
+//!                parts?: { copying, locking, ordering, waiting, whole } }
 //! ```
 //!
 //! Runs of `ycsb` and `tpcc`, and their modes and samples, have `latency_ns`: the time of one
@@ -418,6 +419,44 @@ pub struct ConflictCounts {
     /// Comparisons of two times that the clock left open. Each was deferred (a thread waited) or
     /// aborted its attempt.
     pub uncertain: u64,
+    /// The time of the parts of an operation, by methods that take it.
+    #[serde(skip_serializing_if = "TimeOfParts::is_none")]
+    pub parts: TimeOfParts,
+}
+
+/// The time that clients spent on the parts of their operations, in ticks of the CPUs' counter,
+/// added up. All are 0 in methods that do not take it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimeOfParts {
+    /// Copying objects, and copying them back.
+    pub copying: u64,
+    /// Locking objects and unlocking them, and waits for those that others have locked.
+    pub locking: u64,
+    /// Ordering a commit by the clock.
+    pub ordering: u64,
+    /// Waiting for readers.
+    pub waiting: u64,
+    /// All the clients' time, the parts above included.
+    pub whole: u64,
+}
+
+impl TimeOfParts {
+    /// Whether no time was taken.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The sums or differences of both, field by field.
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            copying: of(self.copying, other.copying),
+            locking: of(self.locking, other.locking),
+            ordering: of(self.ordering, other.ordering),
+            waiting: of(self.waiting, other.waiting),
+            whole: of(self.whole, other.whole),
+        }
+    }
 }
 
 /// Aborted attempts by reason, each counted once.
@@ -455,6 +494,7 @@ impl std::ops::AddAssign for ConflictCounts {
         self.aborts.uncertain += more.aborts.uncertain;
         self.aborts.unknown += more.aborts.unknown;
         self.uncertain += more.uncertain;
+        self.parts = self.parts.with(more.parts, std::ops::Add::add);
     }
 }
 
@@ -473,6 +513,7 @@ impl std::ops::Sub for ConflictCounts {
                 unknown: self.aborts.unknown - earlier.aborts.unknown,
             },
             uncertain: self.uncertain - earlier.uncertain,
+            parts: self.parts.with(earlier.parts, std::ops::Sub::sub),
         }
     }
 }

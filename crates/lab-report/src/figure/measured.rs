@@ -4,7 +4,7 @@ use super::outcome::{Drawing, Outcome, place_of};
 use super::quantity::{Quantity, Value};
 use crate::data::MODES;
 use crate::words;
-use corelay_lab_measure::schema::{Machine, Mode, Run};
+use corelay_lab_measure::schema::{ConflictCounts, Machine, Mode, Run, TimeOfParts};
 
 /// Share of a line's peak at which it has its knee: the first point within 5 % of the peak.
 /// Points after the knee gain nothing worth mentioning.
@@ -102,6 +102,16 @@ impl<'a> Measured<'a> {
         let points = self.points(panel, line, quantity);
         let found = points.into_iter().find(|(at, _)| *at == x);
         found.map(|(_, value)| value.middle)
+    }
+
+    /// Returns the time of the parts of a line's operations at x, over all samples of the mode;
+    /// `None` if the line does not take it.
+    pub fn parts(&self, panel: &str, line: &str, x: f64) -> Option<TimeOfParts> {
+        let runs = self.runs(panel, line).into_iter();
+        let (_, run) = runs.into_iter().find(|(at, run)| *at == x && run.correct)?;
+        let samples = run.samples.iter().filter(|s| s.mode == self.mode);
+        let counts: ConflictCounts = samples.filter_map(|s| s.counts).sum();
+        Some(counts.parts).filter(|parts| parts.whole > 0)
     }
 
     /// Returns the throughput of a line at x, in Mops.

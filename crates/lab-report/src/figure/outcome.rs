@@ -5,9 +5,10 @@
 //! Outcome { schema, machine, commit, command, runs: [Run], figure: About }
 //!   Run.params { …, panel, line, x }       where in the figure
 //! About   { name, title, source, there, secs, samples, panels: [Drawing], tables: [Grid],
-//!           curves: [Curve], drawn: [PrintedMark], beside: [PrintedValue], said: [sentence],
+//!           stacks?: [Stack], curves: [Curve], drawn: [PrintedMark], beside: [PrintedValue], said: [sentence],
 //!           missing: [sentence], offsets?: Offsets }
 //! Drawing { key, title, axis, quantities, lines }
+//! Stack   { title, label, kinds: [name], bars: [[name, [value]]] }
 //! PrintedMark  { panel, label, x, mops }
 //! PrintedValue { what, there, here }
 //! Offsets { cpus, rounds, samples: [{ offsets_ns: [[ns]], step_ns, boundary_ns, took_s }] }
@@ -15,6 +16,7 @@
 
 use super::offsets::Offsets;
 use super::quantity::Quantity;
+use super::stack::Stack;
 use crate::table::grid::Grid;
 use corelay_lab_measure::schema::{Results, Run};
 use serde::{Deserialize, Serialize};
@@ -56,6 +58,9 @@ pub struct About {
     pub panels: Vec<Drawing>,
     /// Tables beyond those that follow from the runs.
     pub tables: Vec<Grid>,
+    /// Bars that show the parts of wholes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Stack>,
     /// Curves of models, drawn over the measured lines.
     pub curves: Vec<Curve>,
     /// Printed values of the source that are marked in the pictures.

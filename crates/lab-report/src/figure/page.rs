@@ -8,8 +8,10 @@ use super::measured::Measured;
 use super::offsets::Offsets;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
+use super::stack;
 use super::tables as grids;
 use crate::method::Styles;
+use crate::page::figures::WIDTH;
 use crate::page::parts::{notes, picture as drawn, scrolled, tables};
 use crate::page::{machine, shell};
 use crate::plot::{grouped, trimmed};
@@ -53,6 +55,13 @@ fn of_runs(outcome: &Outcome) -> Markup {
     html! {
         (notes(&title, &about.said))
         (tables(about.tables.iter().cloned()))
+        @if !about.stacks.is_empty() {
+            section.wide {
+                div class="figures own" {
+                    @for (title, svg) in stack::pictures(about, WIDTH) { (drawn(title, &svg)) }
+                }
+            }
+        }
         section.wide {
             @for measured in &modes { (picture::all(measured, &styles)) }
         }
@@ -62,6 +71,7 @@ fn of_runs(outcome: &Outcome) -> Markup {
                 h3 { (measured.mode_words()) }
                 (tables(measured.panels().iter().flat_map(|panel| grids::of(measured, panel))))
             }
+            (tables(about.stacks.iter().map(stack::Stack::grid)))
         }
         (notes("How it was measured", &how(outcome)))
     }
@@ -290,7 +300,8 @@ pub fn text(outcome: &Outcome) -> String {
         let _ = writeln!(text, "Samples: {}\n", measured.mode_words());
         let panels = measured.panels().iter();
         let grids = panels.flat_map(|panel| grids::of(&measured, panel));
-        for grid in grids.chain(about.tables.iter().cloned()) {
+        let stacks = about.stacks.iter().map(stack::Stack::grid);
+        for grid in grids.chain(about.tables.iter().cloned()).chain(stacks) {
             let _ = writeln!(text, "{grid}");
         }
     } else if !outcome.is_empty() {

@@ -1,9 +1,9 @@
 //! Workloads ordered by a clock, as a table for the terminal.
 
 use super::footnotes;
-use crate::plot::{grouped, significant};
+use crate::plot::{grouped, percent, significant};
 use crate::table::columns::columns;
-use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size};
+use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size, TimeOfParts};
 use std::fmt::Write;
 
 /// The unit of throughput.
@@ -83,6 +83,9 @@ pub fn of(results: &Results) -> String {
     if is_timed {
         let _ = writeln!(text, "{}", timed(workload));
     }
+    for run in &results.runs {
+        text.extend(parts(run).map(|said| format!("{said}\n")));
+    }
     let _ = writeln!(
         text,
         "Medians and quartiles. Aborts by reason (a lock, a value that was read, a newer version, a \
@@ -133,6 +136,32 @@ fn row(run: &Run, per_mops: f64) -> Vec<String> {
         per_thousand(counts.uncertain),
         result(run).to_owned(),
     ]
+}
+
+/// Says where a run's clients spent their time, if the method takes the time of its parts.
+fn parts(run: &Run) -> Option<String> {
+    let counts: ConflictCounts = run.samples.iter().filter_map(|s| s.counts).sum();
+    let TimeOfParts {
+        copying,
+        locking,
+        ordering,
+        waiting,
+        whole,
+    } = counts.parts;
+    let known = [copying, locking, ordering, waiting];
+    let rest = whole.saturating_sub(known.iter().sum());
+    let share = |ticks: u64| percent(ticks as f64 / whole as f64).replace('\u{a0}', " ");
+    let [copying, locking, ordering, waiting] = known.map(share);
+    (whole > 0).then(|| {
+        format!(
+            "{}, {} threads, {}: copying {copying}, locking {locking}, ordering {ordering}, waiting \
+             {waiting}, the rest {} of the clients' time",
+            run.method,
+            run.params.threads,
+            form(run),
+            share(rest)
+        )
+    })
 }
 
 /// Formats the percentiles of the latencies.

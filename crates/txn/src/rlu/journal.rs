@@ -15,7 +15,9 @@
 
 use super::log::{Garbage, Object, Record, RecordOf, Volume, unlock};
 use super::slot::SessionSlot;
+use super::stats::{Part, Watch};
 use super::words::Presence;
+use corelay_clock::Clock;
 use corelay_sync::facade::atomic::Ordering;
 use std::ptr::{self, NonNull};
 
@@ -146,10 +148,11 @@ impl Journal {
     /// The object lives, and goes on living while it is locked. A write set has begun on `owner`'s
     /// slot.
     #[inline]
-    pub(super) unsafe fn lock<T: Copy>(
+    pub(super) unsafe fn lock<T: Copy, C: Clock>(
         &mut self,
         owner: &SessionSlot,
         object: NonNull<Object<T>>,
+        watch: &mut Watch<'_, C>,
     ) -> Result<NonNull<T>, ()> {
         // SAFETY: the caller promises that the object lives.
         let place = unsafe { object.as_ref() };
@@ -160,12 +163,16 @@ impl Journal {
             // SAFETY: the header was read in the caller's write section, which has not ended.
             let log = unsafe { Record::log_of(record) };
             if log == self.volumes[self.collecting].log {
+                watch.end(Part::Locking);
                 // SAFETY: the record is in the collecting log, and locks an object of this type.
-                return Ok(unsafe { self.keep(record.cast::<RecordOf<T>>()) });
+                let copy = unsafe { self.keep(record.cast::<RecordOf<T>>()) };
+                watch.end(Part::Copying);
+                return Ok(copy);
             }
             // SAFETY: the header was read in this section, and a log lives as long as its session's
             // slot.
             self.conflict = Some(unsafe { log.as_ref() }.owner_of_found());
+            watch.end(Part::Locking);
             return Err(());
         }
         let volume = &mut self.volumes[self.collecting];
@@ -189,13 +196,15 @@ impl Journal {
                 // SAFETY: a log lives as long as its session's slot.
                 unsafe { log.as_ref() }.owner_of_found()
             }));
+            watch.end(Part::Locking);
             return Err(());
         }
         volume.last = record.cast().as_ptr();
+        watch.end(Part::Locking);
         // SAFETY: this session has just written the record, and others read its `log` and `copy`
         // only.
         let copy = unsafe { &(*record.as_ptr()).copy };
-        Ok(copy.with_mut(|to| {
+        let copy = copy.with_mut(|to| {
             place.data.with(|from| {
                 let to = to.cast::<T>();
                 // SAFETY: the original is initialised, and nobody writes to a locked object until
@@ -204,7 +213,9 @@ impl Journal {
                 // SAFETY: an address inside a live record is not null.
                 unsafe { NonNull::new_unchecked(to) }
             })
-        }))
+        });
+        watch.end(Part::Copying);
+        Ok(copy)
     }
 
     /// The copy of an object that this log has locked already. If an earlier write set has made the
@@ -325,7 +336,7 @@ impl Journal {
         for volume in [published, Some(self.collecting)].into_iter().flatten() {
             if let Some(volume) = self.volumes.get_mut(volume) {
                 // SAFETY: the caller promises that no session reads.
-                unsafe { volume.write_back() };
+                unsafe { volume.write_back(|_| ()) };
                 // SAFETY: the caller promises that no session reads; nothing leads to the garbage
                 // after the write-back.
                 unsafe { volume.free_garbage() };

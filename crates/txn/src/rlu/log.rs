@@ -12,6 +12,7 @@
 //! not occur: pointers always name originals.
 
 use super::slot::SessionSlot;
+use super::stats::Part;
 use super::words::Stage;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -111,21 +112,6 @@ impl<T: Copy> RecordOf<T> {
             });
         });
     }
-}
-
-/// Copies the record's copy back to its original, and unlocks that.
-///
-/// # Safety
-/// The record holds the lock, and nobody reads the original: the grace period has passed.
-#[inline]
-unsafe fn write_back_and_unlock(record: NonNull<Record>) {
-    // SAFETY: the caller promises that the record holds the lock, so it is alive; this only reads.
-    let head = unsafe { record.as_ref() };
-    // SAFETY: the record was made with this function; the caller promises the lock and that nobody
-    // reads the original.
-    unsafe { (head.write_back)(record) };
-    // SAFETY: the caller promises that the record holds the lock.
-    unsafe { unlock(record) };
 }
 
 /// Unlocks the record's original, whose object may be gone afterwards.
@@ -328,18 +314,24 @@ impl Volume {
         unsafe { NonNull::new_unchecked(range.start.cast()) }
     }
 
-    /// Copies back all that the log has locked, and unlocks it.
+    /// Copies back all that the log has locked, and unlocks it. Tells `end` after each part.
     ///
     /// # Safety
     /// Nobody reads the originals: the grace period has passed.
     #[inline]
-    pub(super) unsafe fn write_back(&mut self) {
+    pub(super) unsafe fn write_back(&mut self, mut end: impl FnMut(Part)) {
         while let Some(record) = NonNull::new(self.last) {
-            // SAFETY: `last` is null or a record of this log.
-            self.last = unsafe { record.as_ref() }.previous;
-            // SAFETY: a record in this list holds its lock; the caller promises that nobody reads
-            // the original.
-            unsafe { write_back_and_unlock(record) };
+            // SAFETY: `last` is null or a record of this log, which holds its lock, so it is alive;
+            // this only reads.
+            let head = unsafe { record.as_ref() };
+            self.last = head.previous;
+            // SAFETY: the record was made with this function, and holds its lock; the caller
+            // promises that nobody reads the original.
+            unsafe { (head.write_back)(record) };
+            end(Part::Copying);
+            // SAFETY: a record in this list holds its lock.
+            unsafe { unlock(record) };
+            end(Part::Locking);
         }
     }
 

@@ -4,7 +4,7 @@ use super::domain::{Domain, Inner, Rlu};
 use super::journal::Journal;
 use super::log::{Object, Record, RecordOf};
 use super::slot::{Service, SessionSlot};
-use super::stats::Stats;
+use super::stats::{Part, Stats};
 use super::sync::{OnDrop, Patience, SECTION, is_inside, set_inside};
 use super::words::Take;
 use corelay_clock::Clock;
@@ -112,9 +112,11 @@ impl<C: Clock> Session<C> {
                 Ok(result) => return result,
                 Err(Abort(())) => {
                     let backoff = backoff.get_or_insert_with(Backoff::new);
+                    let mut watch = self.domain.inner().watch(self.slot());
                     backoff.wait();
                     hint::in_vain(backoff.yields());
                     self.give_turn(backoff);
+                    watch.end(Part::Locking);
                 }
             }
         }
@@ -192,7 +194,9 @@ impl<C: Clock> Session<C> {
             if let Some(mut serving) = slot.try_take_service() {
                 return f(serving.journal());
             }
+            let mut watch = self.domain.inner().watch(slot);
             patience.get_or_insert_with(Patience::new).wait(|| None);
+            watch.end(Part::Waiting);
         }
     }
 
@@ -231,10 +235,12 @@ impl<C: Clock> Session<C> {
     #[cold]
     fn serve_first(&mut self) {
         self.slot().leave();
+        let mut watch = self.domain.inner().watch(self.slot());
         let mut patience = Patience::new();
         while self.slot().is_busy() {
             patience.wait(|| None);
         }
+        watch.end(Part::Waiting);
         self.serve();
     }
 
@@ -449,6 +455,7 @@ impl<C: Clock> Section<'_, C> {
         let mut take = stage.take(self.local);
         if take == Take::Wait {
             counters.pending.add(1);
+            let mut watch = self.inner.watch(self.slot);
             let mut backoff = Backoff::new();
             while take == Take::Wait {
                 backoff.wait();
@@ -456,6 +463,7 @@ impl<C: Clock> Section<'_, C> {
                 stage = log.stage();
                 take = stage.take(self.local);
             }
+            watch.end(Part::Waiting);
         }
         let Some(visible) = stage.visible() else {
             return false;
@@ -512,10 +520,12 @@ impl<C: Clock> WriteSection<'_, C> {
         &mut self,
         object: NonNull<Object<T>>,
     ) -> Result<NonNull<T>, Abort> {
+        let Section { inner, slot, .. } = self.section;
+        let mut watch = inner.watch(slot);
         // SAFETY: the caller promises that the object lives; `write_section` has begun the write
         // set on this slot.
-        unsafe { self.journal.lock(self.section.slot, object) }.map_err(|()| {
-            self.section.slot.counters.aborts_locked.add(1);
+        unsafe { self.journal.lock(slot, object, &mut watch) }.map_err(|()| {
+            slot.counters.aborts_locked.add(1);
             Abort(())
         })
     }
@@ -539,7 +549,7 @@ impl<C: Clock> WriteSection<'_, C> {
         if !inner.advance(slot, slot, journal) {
             return Rest::Push;
         }
-        inner.publish(slot, journal, Some(local));
+        inner.publish(slot, slot, journal, Some(local));
         Rest::Nothing
     }
 }
@@ -558,7 +568,9 @@ impl<C: Clock> Drop for WriteSection<'_, C> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_kept {
+            let mut watch = self.section.inner.watch(self.section.slot);
             self.journal.drop_set();
+            watch.end(Part::Locking);
             self.section.slot.counters.aborts.add(1);
         }
     }

@@ -1,5 +1,6 @@
 //! Counts of what happens in sections, for a session or a domain.
 
+use corelay_clock::{Clock, Laps};
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
@@ -70,6 +71,61 @@ counters! {
     /// boundary does not hold. After the first, the domain's sections do not wait for the clock any
     /// more.
     beyond,
+    /// Ticks that were spent copying: objects into the log, earlier copies aside, and copies back.
+    /// Like all ticks here, 0 unless the domain's clock is [`Timed`](corelay_clock::Timed).
+    ticks_copying,
+    /// Ticks that were spent locking: records, locks taken and given back, aborts undone, and waits
+    /// for objects that other sessions have locked.
+    ticks_locking,
+    /// Ticks that commits were spent on being ordered: they are announced, draw their times and raise
+    /// horizons. With them the time after which a section begins anew, beyond its horizon.
+    ticks_ordering,
+    /// Ticks that were spent waiting for other sessions: for their sections to end before a commit
+    /// is copied back, looks included, for a commit's time to be said, and for a journal that
+    /// another session serves.
+    ticks_waiting,
+}
+
+/// A part of read-log-update whose time is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Copying,
+    Locking,
+    Ordering,
+    Waiting,
+}
+
+/// A watch that counts the ticks of parts, for a session whose clock asks for it. For other clocks
+/// nothing is left of it when it is compiled.
+pub(super) struct Watch<'a, C> {
+    laps: Laps<'a, C>,
+    counters: &'a Counters,
+}
+
+impl<'a, C: Clock> Watch<'a, C> {
+    /// Begins a part. Its time counts for the session that has `counters`, which is the caller's.
+    #[inline(always)]
+    pub(super) fn start(clock: &'a C, counters: &'a Counters) -> Self {
+        Self {
+            laps: Laps::start(clock),
+            counters,
+        }
+    }
+
+    /// Ends a part, and begins the next one.
+    #[inline(always)]
+    pub(super) fn end(&mut self, part: Part) {
+        let Some(ticks) = self.laps.split() else {
+            return;
+        };
+        let counter = match part {
+            Part::Copying => &self.counters.ticks_copying,
+            Part::Locking => &self.counters.ticks_locking,
+            Part::Ordering => &self.counters.ticks_ordering,
+            Part::Waiting => &self.counters.ticks_waiting,
+        };
+        counter.add(ticks);
+    }
 }
 
 /// A counter that one thread at a time increments.

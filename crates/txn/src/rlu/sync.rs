@@ -4,6 +4,7 @@
 use super::domain::Inner;
 use super::journal::{Journal, Published, Reader};
 use super::slot::SessionSlot;
+use super::stats::{Part, Watch};
 use super::words::{Presence, Stage};
 use corelay_clock::{Clock, Time};
 use corelay_sync::Backoff;
@@ -57,6 +58,12 @@ impl<C: Clock> Inner<C> {
         corelay_clock::is_exact(&self.clock)
     }
 
+    /// A watch that counts the ticks of parts for the session of `me`.
+    #[inline(always)]
+    pub(super) fn watch<'a>(&'a self, me: &'a SessionSlot) -> Watch<'a, C> {
+        Watch::start(&self.clock, &me.counters)
+    }
+
     /// Begins a section and returns its local time.
     #[inline(always)]
     pub(super) fn enter(&self, slot: &SessionSlot) -> u64 {
@@ -83,6 +90,7 @@ impl<C: Clock> Inner<C> {
     #[cold]
     #[inline(never)]
     fn enter_beyond(&self, slot: &SessionSlot) -> u64 {
+        let mut watch = self.watch(slot);
         // The session is inside already, but no section exists yet whose end would say otherwise.
         let unwind = OnDrop(|| slot.leave());
         loop {
@@ -90,6 +98,7 @@ impl<C: Clock> Inner<C> {
             slot.enter(Presence::since(local));
             if local > slot.horizon() {
                 std::mem::forget(unwind);
+                watch.end(Part::Ordering);
                 return local;
             }
         }
@@ -128,8 +137,16 @@ impl<C: Clock> Inner<C> {
     /// Publishes the collecting log: announces the commit, draws its time, raises the horizons (on
     /// a clock that is not exact), and makes the log visible to later sections.
     ///
-    /// `floor`: a local time that this thread has drawn before.
-    pub(super) fn publish(&self, slot: &SessionSlot, journal: &mut Journal, floor: Option<u64>) {
+    /// `floor`: a local time that this thread has drawn before. `me`: the caller's slot, which gets
+    /// the time that this takes.
+    pub(super) fn publish(
+        &self,
+        me: &SessionSlot,
+        slot: &SessionSlot,
+        journal: &mut Journal,
+        floor: Option<u64>,
+    ) {
+        let mut watch = self.watch(me);
         let volume = &journal.volumes[journal.collecting];
         let log = volume.log();
         // Announced before the time is drawn: a section that begins after the draw finds the
@@ -154,6 +171,7 @@ impl<C: Clock> Inner<C> {
         log.set_stage(Stage::committed(visible));
         journal.turn(visible, !self.is_exact());
         slot.counters.syncs.add(1);
+        watch.end(Part::Ordering);
     }
 
     /// The first local time that is certainly later than `time`, if it is drawn now. A number that
@@ -213,14 +231,17 @@ impl<C: Clock> Inner<C> {
     /// Copies the published log back if its readers are gone. Returns false if some are still
     /// there.
     ///
-    /// `me` counts the freed objects.
+    /// `me` counts the freed objects, and the time that this takes.
     pub(super) fn advance(
         &self,
         me: &SessionSlot,
         slot: &SessionSlot,
         journal: &mut Journal,
     ) -> bool {
-        if !self.readers_are_gone(slot, journal) {
+        let mut watch = self.watch(me);
+        let is_gone = self.readers_are_gone(slot, journal);
+        watch.end(Part::Waiting);
+        if !is_gone {
             return false;
         }
         let Some(Published { volume, .. }) = journal.published.take() else {
@@ -228,7 +249,7 @@ impl<C: Clock> Inner<C> {
         };
         let behind = &mut journal.volumes[volume];
         // SAFETY: `readers_are_gone` says that the grace period has passed.
-        unsafe { behind.write_back() };
+        unsafe { behind.write_back(|part| watch.end(part)) };
         // SAFETY: the write-back has unlinked it, and `readers_are_gone` says that the grace period
         // has passed.
         let freed = unsafe { behind.free_garbage() };
@@ -277,7 +298,7 @@ impl<C: Clock> Inner<C> {
     pub(super) fn flush(&self, me: &SessionSlot, slot: &SessionSlot, journal: &mut Journal) {
         self.finish(me, slot, journal);
         if journal.collects() {
-            self.publish(slot, journal, None);
+            self.publish(me, slot, journal, None);
             self.finish(me, slot, journal);
         }
     }
@@ -289,7 +310,7 @@ impl<C: Clock> Inner<C> {
     pub(super) fn push(&self, slot: &SessionSlot, journal: &mut Journal) {
         self.finish(slot, slot, journal);
         if journal.collects() {
-            self.publish(slot, journal, None);
+            self.publish(slot, slot, journal, None);
         }
     }
 
@@ -300,10 +321,12 @@ impl<C: Clock> Inner<C> {
         me.counters.waits.add(1);
         let mut patience = Patience::new();
         while !self.advance(me, slot, journal) {
+            let mut watch = self.watch(me);
             patience.wait(|| {
                 // SAFETY: a slot lives as long as the domain, which is `self`.
                 unsafe { journal.readers.first()?.slot() }.at()
             });
+            watch.end(Part::Waiting);
         }
     }
 }

@@ -44,6 +44,7 @@ impl<C: Clock + 'static> Accounts for Bank<C> {
                 ..Aborts::default()
             },
             uncertain: stats.uncertain_comparisons(),
+            ..ConflictCounts::default()
         }
     }
 }

@@ -78,6 +78,7 @@ pub(in crate::ordered) fn aborts<P: Protocol>(store: &Store<P>) -> ConflictCount
             unknown: 0,
         },
         uncertain: store.report().uncertain,
+        ..ConflictCounts::default()
     }
 }
 

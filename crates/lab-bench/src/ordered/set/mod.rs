@@ -8,6 +8,7 @@
 //! | `rcu` | `rcu` | pinned in an epoch, without a lock | in the lock of the list; a removed node is freed when no reader can see it |
 //! | `rlu-logical`, `rlu-ordo` | `rlu` | under a snapshot | lock and copy the nodes that they change |
 //! | `rlu-logical-w10`, `rlu-ordo-w10` | `rlu` | likewise | likewise, made visible to others ten at a time |
+//! | `rlu-logical-timed`, `rlu-ordo-timed` | `rlu` | likewise | as without `timed`, and the time of their parts is taken |
 //!
 //! A list begins with every other possible key, inserted in random order, so that its nodes do not
 //! lie next to each other. Half of the updates insert a random key and half remove one, so that the
@@ -27,11 +28,12 @@ use super::ledger::Ledger;
 use super::method::Build;
 use super::served::clients;
 use super::spec::{Bench, Spec};
-use corelay_clock::{Clock, Logical};
+use corelay_clock::{Clock, Logical, Timed};
 use corelay_lab_measure::method::Contender;
-use corelay_lab_measure::schema::{ConflictCounts, Trustee};
+use corelay_lab_measure::schema::{ConflictCounts, TimeOfParts, Trustee};
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::{Client, Random};
+use corelay_sync::counter;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +47,19 @@ pub(super) const RLU_LOGICAL_10: Build = |spec, point, _| rlu(spec, point, Logic
 pub(super) const RLU_ORDO: Build = |spec, point, _| rlu(spec, point, clocks::ordo(spec.scale)?, 1);
 pub(super) const RLU_ORDO_10: Build =
     |spec, point, _| rlu(spec, point, clocks::ordo(spec.scale)?, 10);
+
+pub(super) const RLU_LOGICAL_TIMED: Build =
+    |spec, point, _| rlu(spec, point, timed(Logical::new())?, 1);
+pub(super) const RLU_ORDO_TIMED: Build =
+    |spec, point, _| rlu(spec, point, timed(clocks::ordo(spec.scale)?)?, 1);
+
+/// A clock on which read-log-update takes the time of its parts.
+fn timed<C: Clock>(clock: C) -> Result<Timed<C>, String> {
+    Timed::new(clock).ok_or_else(|| {
+        let source = corelay_sync::ticks_source();
+        format!("the CPUs' counter cannot take the time of parts here: {source}")
+    })
+}
 
 /// Sets up a contender with an RLU list, or with a table if there are several lists.
 fn rlu<C: Clock + 'static>(
@@ -77,6 +92,11 @@ trait Set: Send + Sync + 'static {
     /// Aborted operations by reason, since the lists were made, if they count them.
     fn counts(&self) -> ConflictCounts {
         ConflictCounts::default()
+    }
+
+    /// Whether the counts have the time of the operations' parts.
+    fn is_timed(&self) -> bool {
+        false
     }
 
     /// Ends the trustees, if there are any; returns their counts. Nothing is called afterwards.
@@ -223,6 +243,7 @@ impl<S: Set> Contender for SetContender<S> {
             buckets, updates, ..
         } = self.shape;
         let range = self.shape.range();
+        let begun = self.set.is_timed().then(counter::read_between);
         let mut session = self.set.session();
         let mut change = Census::default();
         // Out of 200, so that inserts and removals are exactly half of the updates each.
@@ -253,6 +274,17 @@ impl<S: Set> Contender for SetContender<S> {
             };
             u64::from(found)
         });
+        drop(session);
+        if let Some(begun) = begun {
+            let whole = counter::read_between().saturating_sub(begun);
+            self.ledger.add(ConflictCounts {
+                parts: TimeOfParts {
+                    whole,
+                    ..TimeOfParts::default()
+                },
+                ..ConflictCounts::default()
+            });
+        }
         self.census().merge(change);
         done
     }

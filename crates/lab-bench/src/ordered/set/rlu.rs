@@ -2,7 +2,7 @@
 
 use super::{Set, SetSession, Shape};
 use corelay_clock::Clock;
-use corelay_lab_measure::schema::{Aborts, ConflictCounts};
+use corelay_lab_measure::schema::{Aborts, ConflictCounts, TimeOfParts};
 use corelay_txn::rlu::{Domain, HashSession, ListSession, RluHash, RluList, Stats};
 
 /// A single list.
@@ -43,6 +43,13 @@ fn counts(stats: Stats) -> ConflictCounts {
             ..Aborts::default()
         },
         uncertain: stats.uncertain,
+        parts: TimeOfParts {
+            copying: stats.ticks_copying,
+            locking: stats.ticks_locking,
+            ordering: stats.ticks_ordering,
+            waiting: stats.ticks_waiting,
+            whole: 0,
+        },
     }
 }
 
@@ -60,6 +67,10 @@ impl<C: Clock + 'static> Set for List<C> {
 
     fn counts(&self) -> ConflictCounts {
         counts(self.0.domain().stats())
+    }
+
+    fn is_timed(&self) -> bool {
+        corelay_clock::is_timed(self.0.domain().clock())
     }
 }
 
@@ -106,6 +117,10 @@ impl<C: Clock + 'static> Set for Table<C> {
 
     fn counts(&self) -> ConflictCounts {
         counts(self.table.domain().stats())
+    }
+
+    fn is_timed(&self) -> bool {
+        corelay_clock::is_timed(self.table.domain().clock())
     }
 }
 

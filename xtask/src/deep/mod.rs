@@ -49,8 +49,8 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Verdict {
     steps::run(workspace, chosen)
 }
 
-/// The lab from the outside, as it is shipped, and a comparison of one's own: every test, also
-/// those that take long.
+/// The lab from the outside, with the rung that needs `make`, and a comparison of one's own: every
+/// test, also those that take long.
 fn smoke(workspace: &Workspace) -> Result<Verdict> {
     let with_ignored = |args: &str| {
         let mut command = workspace.cargo("test --locked --no-fail-fast");
@@ -58,7 +58,7 @@ fn smoke(workspace: &Workspace) -> Result<Verdict> {
         command.args(["--", "--include-ignored"]);
         tested(command)
     };
-    let lab = with_ignored("--release --package corelay-lab --bins --test suite")?;
+    let lab = with_ignored("--release --package corelay-lab --features jemalloc --bins --test suite")?;
     let own = with_ignored("--profile model --package corelay-lab-compare")?;
     let note = format!("{}; own: {}", lab.note, own.note);
     Ok(Verdict::of(lab.is_good && own.is_good, note))

@@ -97,7 +97,8 @@ pub fn named(name: &str) -> Result<&'static Rung, String> {
     let known = RUNGS.iter().find(|rung| rung.name == name);
     known.ok_or_else(|| match name {
         "jemalloc" => {
-            "this build has no rung `jemalloc`; build it on Unix, with the feature `jemalloc`"
+            "this build has no rung `jemalloc`; on Unix, with `make` installed, `cargo run --release \
+             --features jemalloc -- lab list` has it"
                 .to_owned()
         }
         _ => format!("there is no rung `{name}`; name one of {}", names()),

@@ -3,6 +3,7 @@
 use super::declare::{Figure, Work};
 use super::measure::{Pace, annotated};
 use super::size::Size;
+use corelay_lab_measure::schema::fibres::{FibreResult, MigrationChains};
 use corelay_lab_measure::schema::{
     ClientCounts, ConflictCounts, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample,
     TimeOfParts, Trustee,
@@ -522,4 +523,71 @@ fn pages_say_which_class_a_structure_is_of() {
     assert!(told(&super::ordo::boundary::FIGURE).contains(physical_to_logical));
     let oplog = told(&super::ordo::oplog::FIGURE);
     assert!(oplog.contains("physical timestamping") && !oplog.contains(physical_to_logical));
+}
+
+/// The words and tables of the figure `yield` on `cpus`, with so many chains.
+fn yield_with(cpus: usize, chains: MigrationChains) -> Outcome {
+    let figure = &super::chapter::yield_::FIGURE;
+    let mut outcome = outcome(figure, cpus, |_, p| p);
+    for run in &mut outcome.results.runs {
+        run.samples[0].fibres = Some(FibreResult {
+            completed: true,
+            chains: (run.params.extra.panel.as_deref() == Some("chains")).then_some(chains),
+            ..FibreResult::default()
+        });
+    }
+    let (panels, results) = ((figure.panels)(&Size::test(cpus)), outcome.results);
+    annotated(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+}
+
+#[test]
+fn migrations_that_set_off_others_are_told_from_those_that_do_not() {
+    let found = |migrations, chains, over_s| MigrationChains {
+        within_us: 100.0,
+        over_s,
+        migrations,
+        chains,
+        alone: 1,
+        median: 2,
+        longest: 9,
+        most_fibres: 3,
+        most_processors: 4,
+    };
+    // 100 in a second: by chance 1 % would follow another one within 100 µs.
+    let outcome = yield_with(4, found(100, 20, 1.0));
+    let told = said(&outcome);
+    for words in [
+        "A fibre for each of 4 processors: of 100 migrations of fibres of `corelay-migrating`, 80 % \
+         followed another one within 100 µs, and 1.0 % would by chance.",
+        "The longest chain has 9 migrations, of 3 fibres on 4 processors. So, as the chapter says, a \
+         migration sets off others.",
+    ] {
+        assert!(told.contains(words), "`{words}` is missing in: {told}");
+    }
+    assert!(!told.contains("short by nature"), "{told}");
+    let [methods, chains] = &*outcome.figure.tables else {
+        panic!("two tables")
+    };
+    assert_eq!(methods.head.len(), 3, "{methods}");
+    let row = ["4", "100", "20", "1", "2", "9", "3", "4", "80 %", "1.0 %"];
+    assert_eq!(
+        chains.rows.last().unwrap().join("|").replace('\u{a0}', " "),
+        row.join("|")
+    );
+
+    let told = said(&yield_with(2, found(100, 99, 1.0)));
+    assert!(
+        told.contains("does not set off others here. On 2 processors chains are short"),
+        "{told}"
+    );
+    // A migration each 20 µs.
+    let told = said(&yield_with(4, found(50_000, 500, 1.0)));
+    assert!(told.contains("They are so frequent"), "{told}");
+    let told = said(&yield_with(4, found(0, 0, 1.0)));
+    assert!(
+        told.contains("migrated, so nothing was shuffled around"),
+        "{told}"
+    );
+    // Nothing migrates on one CPU, and nothing is said.
+    assert!(!said(&yield_with(1, found(0, 0, 1.0))).contains("A fibre for each"));
 }

@@ -42,10 +42,13 @@
 //! ```text
 //! Run       { …, not_installed? }
 //!   params  { …, fibres, size: hi|lo|N, ring?, rings?, spots?, words?, touches?, share?,
-//!             flavour?, iterations? }
+//!             flavour?, iterations?, chains? }
 //!   samples [ { …, fibres: FibreResult } ]
 //! FibreResult { operations, wall_s, cpu_s, per_fibre: { fibres, min, median, max, sum },
-//!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, completed, note? }
+//!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, chains?: MigrationChains,
+//!             completed, note? }
+//! MigrationChains { within_us, over_s, migrations, chains, alone, median, longest, most_fibres,
+//!             most_processors }
 //! ```
 //!
 //! # Runs of the ordered workloads

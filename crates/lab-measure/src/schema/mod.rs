@@ -61,7 +61,7 @@
 //!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
 //!             mix?, rows?, bytes?, requests?, theta?, warehouses?, shrink?, isolation?,
 //!             dir?, log_bytes?, cold?,
-//!             boundary_ns?, boundary_scale?, no_longer_correct? }
+//!             boundary_ns?, boundary_ticks?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
 //! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain,
 //!                parts?: { copying, locking, ordering, waiting, whole } }
@@ -140,6 +140,10 @@ pub struct Machine {
     pub quota_cpus: Option<f64>,
     /// Data and unified caches of the first CPU.
     pub caches: Vec<CacheLevel>,
+    /// The rate of the first CPU's core in GHz, as the kernel reported it when measuring began. If
+    /// the core changes its rate, it may have run at another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_ghz: Option<f64>,
     /// Smallest round trip ever seen between the probed pair of CPUs, in nanoseconds.
     pub rtt_min_ns: Option<f64>,
     /// Facts and measurements that could not be had here: a sentence with the reason for each.

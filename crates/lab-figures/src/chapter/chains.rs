@@ -1,4 +1,4 @@
-//! Chains of migrations (C3): whether one migration "cause[s] every fibre to shuffle around", as the
+//! Chains of migrations (C3): whether one migration makes "every fibre … shuffle around", as the
 //! chapter says of as many fibres as processors.
 
 use super::{MIGRATING, most};

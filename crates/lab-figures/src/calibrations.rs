@@ -86,6 +86,7 @@ fn sample(found: &Calibration) -> Sample {
         offsets_ns: offsets_ns(found).chunks(n).map(<[_]>::to_vec).collect(),
         step_ns: ns(found.step),
         boundary_ns: ns(found.boundary),
+        ticks_per_ns: Some(found.rate.ticks_per_ns),
         took_s: found.took.as_secs_f64(),
     }
 }

@@ -302,6 +302,7 @@ impl Size {
                 fibres,
                 length,
                 seed: 1,
+                chains: false,
             },
             size: size.to_owned(),
             placement: self.processors[..processors].to_vec(),

@@ -3,6 +3,7 @@
 use super::declare::{Figure, Work};
 use super::measure::{Pace, annotated};
 use super::size::Size;
+use corelay_lab_measure::schema::fibres::{FibreResult, MigrationChains};
 use corelay_lab_measure::schema::{
     ClientCounts, ConflictCounts, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample,
     TimeOfParts, Trustee,
@@ -430,6 +431,7 @@ fn offsets_stand_beside_the_sources() {
                     .collect(),
                 step_ns: 10.0,
                 boundary_ns: 200.0 + more,
+                ticks_per_ns: Some(2.0),
                 took_s: 0.1,
             }
         };
@@ -440,7 +442,10 @@ fn offsets_stand_beside_the_sources() {
         };
         let results = Results {
             schema: SCHEMA,
-            machine: Machine::default(),
+            machine: Machine {
+                core_ghz: Some(3.0),
+                ..Machine::default()
+            },
             commit: "c".to_owned(),
             command: "x".to_owned(),
             runs: Vec::new(),
@@ -457,9 +462,11 @@ fn offsets_stand_beside_the_sources() {
     let text = said(&outcome);
     for words in [
         "offset of a pair, ns: 60.0 and 140",
-        "ORDO_BOUNDARY, ns: 200 to 250 by sample",
+        "ORDO_BOUNDARY, ns: 200 to 250 by sample, with a margin (500 ticks of the counter, about 750 \
+         cycles of a core at 3.00 GHz)",
+        "Ticks are what the clocks count, and exact.",
         "up to 1.8 × its smallest",
-        "Of all 6 ordered pairs the largest is from CPU 1 to CPU 7, 140 ns.",
+        "Of all 6 ordered pairs the largest is from CPU 1 to CPU 7, 140 ns (280 ticks",
         "between CPU 1 and CPU 7, by 80.0 ns in",
         "ahead.",
     ] {
@@ -468,7 +475,11 @@ fn offsets_stand_beside_the_sources() {
     let [table] = &*outcome.figure.tables else {
         panic!("one table")
     };
-    assert_eq!(table.rows[1], ["0 → 7", "140", "160", "190"]);
+    assert_eq!(
+        table.head[4..],
+        ["smallest, in ticks", "in cycles at 3.00 GHz"]
+    );
+    assert_eq!(table.rows[1], ["0 → 7", "140", "160", "190", "280", "420"]);
     let page = corelay_lab_report::figure::page::html(&outcome);
     assert_eq!(page.matches("class=\"cell\"").count(), 6);
     assert!(corelay_lab_report::figure::page::text(&outcome).contains("Xeon 70 and 276"));
@@ -616,4 +627,126 @@ fn pages_say_which_class_a_structure_is_of() {
     assert!(told(&super::ordo::boundary::FIGURE).contains(physical_to_logical));
     let oplog = told(&super::ordo::oplog::FIGURE);
     assert!(oplog.contains("physical timestamping") && !oplog.contains(physical_to_logical));
+}
+
+/// The words and tables of the figure `yield` on `cpus`, with so many chains.
+fn yield_with(cpus: usize, chains: MigrationChains) -> Outcome {
+    let figure = &super::chapter::yield_::FIGURE;
+    let mut outcome = outcome(figure, cpus, |_, p| p);
+    for run in &mut outcome.results.runs {
+        run.samples[0].fibres = Some(FibreResult {
+            completed: true,
+            chains: (run.params.extra.panel.as_deref() == Some("chains")).then_some(chains),
+            ..FibreResult::default()
+        });
+    }
+    let (panels, results) = ((figure.panels)(&Size::test(cpus)), outcome.results);
+    annotated(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+}
+
+#[test]
+fn migrations_that_set_off_others_are_told_from_those_that_do_not() {
+    let found = |migrations, chains, over_s| MigrationChains {
+        within_us: 100.0,
+        over_s,
+        migrations,
+        chains,
+        alone: 1,
+        median: 2,
+        longest: 9,
+        most_fibres: 3,
+        most_processors: 4,
+    };
+    // 100 in a second: by chance 1 % would follow another one within 100 µs.
+    let outcome = yield_with(4, found(100, 20, 1.0));
+    let told = said(&outcome);
+    for words in [
+        "A fibre for each of 4 processors: of 100 migrations of fibres of `corelay-migrating`, 80 % \
+         followed another one within 100 µs, and 1.0 % would by chance.",
+        "The longest chain has 9 migrations, of 3 fibres on 4 processors. So, as the chapter says, a \
+         migration sets off others.",
+    ] {
+        assert!(told.contains(words), "`{words}` is missing in: {told}");
+    }
+    assert!(!told.contains("short by nature"), "{told}");
+    let [methods, chains] = &*outcome.figure.tables else {
+        panic!("two tables")
+    };
+    assert_eq!(methods.head.len(), 3, "{methods}");
+    let row = ["4", "100", "20", "1", "2", "9", "3", "4", "80 %", "1.0 %"];
+    assert_eq!(
+        chains.rows.last().unwrap().join("|").replace('\u{a0}', " "),
+        row.join("|")
+    );
+
+    let told = said(&yield_with(2, found(100, 99, 1.0)));
+    assert!(
+        told.contains("does not set off others here. On 2 processors chains are short"),
+        "{told}"
+    );
+    // A migration each 20 µs.
+    let told = said(&yield_with(4, found(50_000, 500, 1.0)));
+    assert!(told.contains("They are so frequent"), "{told}");
+    let told = said(&yield_with(4, found(0, 0, 1.0)));
+    assert!(
+        told.contains("migrated, so nothing was shuffled around"),
+        "{told}"
+    );
+    // Nothing migrates on one CPU, and nothing is said.
+    assert!(!said(&yield_with(1, found(0, 0, 1.0))).contains("A fibre for each"));
+}
+
+/// Gives each run with a boundary its ticks, at two in a nanosecond.
+fn with_ticks(mut outcome: Outcome, figure: &Figure, cpus: usize, ghz: Option<f64>) -> Outcome {
+    for run in &mut outcome.results.runs {
+        let scale = match figure.name {
+            "boundary" => run.params.extra.x.unwrap(),
+            _ => 1.0,
+        };
+        run.params.extra.boundary_ns = Some(200.0 * scale);
+        run.params.extra.boundary_ticks = Some((400.0 * scale) as u64);
+    }
+    outcome.results.machine.core_ghz = ghz;
+    let (panels, results) = ((figure.panels)(&Size::test(cpus)), outcome.results);
+    annotated(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+}
+
+#[test]
+fn ticks_stand_beside_nanoseconds_and_cycles_where_they_are_known() {
+    let figure = &super::ordo::boundary::FIGURE;
+    let told = |ghz| said(&with_ticks(outcome(figure, 2, |_, _| 1.0), figure, 2, ghz));
+    let both = told(Some(3.0));
+    for words in [
+        "is 200 ns (400 ticks of the counter, about 600 cycles of a core at 3.00 GHz).",
+        "in cycles: 50.0 to 3,200 ticks of the counter, 75.0 to 4,800 cycles at 3.00 GHz",
+    ] {
+        assert!(both.contains(words), "`{words}` is missing in: {both}");
+    }
+    let ticks = told(None);
+    assert!(
+        ticks.contains("is 200 ns (400 ticks of the counter)."),
+        "{ticks}"
+    );
+    assert!(ticks.contains("3,200 ticks of the counter\n"), "{ticks}");
+
+    let figure = &super::ordo::timestamping::FIGURE;
+    let drawn = outcome(figure, 2, |_, threads| 100.0 * threads);
+    let [table] = &*with_ticks(drawn, figure, 2, Some(3.0))
+        .figure
+        .tables
+        .clone()
+    else {
+        panic!("one table")
+    };
+    assert_eq!(
+        table.head[1..],
+        ["ns", "ticks of the counter", "cycles at 3.00 GHz"]
+    );
+    let row = table
+        .rows
+        .iter()
+        .find(|row| row[0] == "ordo-after-other")
+        .unwrap();
+    assert_eq!(row[1..], ["10.0", "20.0", "30.0"]);
+    assert_eq!(table.rows.len(), 10, "each method once: {table}");
 }

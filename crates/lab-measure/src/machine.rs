@@ -20,6 +20,7 @@ pub fn describe(topology: &Topology, facts: &Facts) -> schema::Machine {
         nodes: topology.nodes().len(),
         quota_cpus: topology.quota_cpus(),
         caches: caches(topology),
+        core_ghz: clock_ghz(),
         rtt_min_ns: None,
         unavailable,
     }

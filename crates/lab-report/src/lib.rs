@@ -19,6 +19,7 @@
 //! | [`model`] | the sources' models of the figures |
 //! | [`plot`] | pictures as SVG |
 //! | [`table`] | results as tables for the terminal |
+//! | [`units`] | ticks and cycles beside nanoseconds |
 //! | [`words`] | numbers and lists as words |
 //! | `data` | runs, grouped for pages and pictures |
 //! | `mean` | harmonic means outside the quartiles beside them |
@@ -41,6 +42,7 @@ pub mod page;
 pub mod plot;
 pub mod table;
 pub mod timeline;
+pub mod units;
 pub mod verdict;
 pub mod words;
 

@@ -117,6 +117,7 @@ impl Recipe {
                     instances: 1,
                 },
             ],
+            core_ghz: None,
             rtt_min_ns: Some(104.0),
             unavailable: vec!["hardware counters: this virtual machine has none".into()],
         }

@@ -3,20 +3,21 @@
 //! One token goes round each ring. With t rings of r fibres, fibre i is followed by fibre i + t
 //! (mod r·t), so that the fibres of a ring were not spawned next to each other.
 
+use super::chains::Trail;
 use super::fibre::BinarySemaphore;
 use super::spec::{Length, Spec};
 use super::team::{StopCondition, Tally, Work, semaphores};
 use corelay_sync::CachePadded;
 
-/// The rings of a run.
-pub(super) struct Cycle {
+/// The rings of a run. If `NOTES`, the fibres note their migrations.
+pub(super) struct Cycle<const NOTES: bool> {
     rings: usize,
     semaphores: Box<[CachePadded<BinarySemaphore>]>,
     /// Whether each fibre does a fixed number of passes. Then the main thread wakes no fibre.
     is_counted: bool,
 }
 
-impl Cycle {
+impl<const NOTES: bool> Cycle<NOTES> {
     pub(super) fn new(spec: &Spec) -> Self {
         Self {
             rings: spec.fibres,
@@ -31,16 +32,22 @@ impl Cycle {
     }
 }
 
-impl Work for Cycle {
+impl<const NOTES: bool> Work for Cycle<NOTES> {
     fn fibre(&self, me: usize, end: &StopCondition) -> Tally {
         let (mine, next) = (&self.semaphores[me], &self.semaphores[self.next(me)]);
-        let mut operations = 0;
+        let (mut operations, mut trail) = (0, Trail::start());
         loop {
             mine.wait();
+            if NOTES {
+                trail.look();
+            }
             next.post();
             operations += 1;
             if end.is_reached(operations) {
-                return Tally::of(operations);
+                return Tally {
+                    trail: NOTES.then_some(trail),
+                    ..Tally::of(operations)
+                };
             }
         }
     }
@@ -86,12 +93,13 @@ mod tests {
 
     #[test]
     fn lost_and_doubled_tokens_are_found() {
-        let work = Cycle::new(&Spec {
+        let work = Cycle::<false>::new(&Spec {
             bench: Bench::Cycle { ring: RING },
             processors: 1,
             fibres: 2,
             length: Length::Time(Duration::from_secs(1)),
             seed: 1,
+            chains: false,
         });
         let check = |counts: [u64; 10]| work.check(&counts.map(Tally::of));
         // The ring of the even fibres stopped with its token at fibre 4.

@@ -11,6 +11,7 @@
 //! caches. The waker in turn gets an array from the fibre that wakes it. So with t fibres and n
 //! spots only t - n arrays are in use.
 
+use super::chains::Trail;
 use super::fibre::{self, BinarySemaphore};
 use super::spec::Spec;
 use super::team::{FibreRandom, StopCondition, Tally, Work};
@@ -34,6 +35,8 @@ pub(super) struct Locality {
     touches: usize,
     share: bool,
     seed: u64,
+    /// Whether the fibres note their migrations.
+    notes: bool,
 }
 
 /// The part of a fibre's state that other fibres use.
@@ -91,6 +94,7 @@ impl Locality {
             touches,
             share,
             seed: spec.seed,
+            notes: spec.chains,
         }
     }
 
@@ -118,6 +122,7 @@ impl Work for Locality {
         let mut array = me;
         let mut words = self.arrays[array].own();
         let mut home = fibre::processor();
+        let mut trail = self.notes.then(Trail::start);
         let (mut operations, mut moved, mut data_moved) = (0, 0, 0);
         loop {
             for _ in 0..self.touches {
@@ -149,6 +154,9 @@ impl Work for Locality {
             if here != home {
                 moved += 1;
                 home = here;
+                if let Some(trail) = &mut trail {
+                    trail.moved(here);
+                }
             }
             let here = here.unwrap_or(NOWHERE);
             let last = &self.arrays[array].last;
@@ -161,6 +169,7 @@ impl Work for Locality {
         }
         Tally {
             migrations: Some((moved, data_moved)),
+            trail,
             ..Tally::of(operations)
         }
     }
@@ -216,6 +225,7 @@ mod tests {
             fibres,
             length: Length::Time(Duration::from_millis(20)),
             seed: 3,
+            chains: false,
         };
         let work = Locality::new(&spec, spots, words, touches, share);
         let shared = Arc::new((work, StopCondition::by_time()));

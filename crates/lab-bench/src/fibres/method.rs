@@ -177,6 +177,7 @@ mod tests {
             fibres: 4,
             length: Length::Time(Duration::from_millis(10)),
             seed: 1,
+            chains: false,
         };
         Method::fake("made up", method).run(&spec, &AtomicBool::new(false))
     }

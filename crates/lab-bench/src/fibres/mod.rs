@@ -6,8 +6,10 @@
 //! | [`method`] | the runtimes: corelay's fibres that stay or migrate, and peers |
 //! | [`session`] | samples of all methods, interleaved and bracketed by the probe |
 //! | `own` | runs on corelay's fibres: `team` starts and ends them, a file has each loop |
+//! | `chains` | migrations that follow one another |
 //! | `migrate` | fibres that stay and fibres that migrate |
 
+mod chains;
 mod churn;
 mod cycle;
 mod locality;

@@ -21,8 +21,12 @@ pub(super) fn run(
     interrupted: &AtomicBool,
 ) -> Result<FibreResult, String> {
     match spec.bench {
-        Bench::Cycle { .. } => team::run(spec, mobility, interrupted, Cycle::new(spec)),
-        Bench::Yield => team::run(spec, mobility, interrupted, Yield),
+        Bench::Cycle { .. } if spec.chains => {
+            team::run(spec, mobility, interrupted, Cycle::<true>::new(spec))
+        }
+        Bench::Cycle { .. } => team::run(spec, mobility, interrupted, Cycle::<false>::new(spec)),
+        Bench::Yield if spec.chains => team::run(spec, mobility, interrupted, Yield::<true>),
+        Bench::Yield => team::run(spec, mobility, interrupted, Yield::<false>),
         Bench::Churn { spots } => team::run(spec, mobility, interrupted, Churn::new(spec, spots)),
         Bench::Locality {
             spots,
@@ -59,6 +63,7 @@ mod tests {
             fibres,
             length,
             seed: 7,
+            chains: false,
         };
         spec.check().unwrap();
         let outcome = run(&spec, mobility, &AtomicBool::new(false)).unwrap();
@@ -86,6 +91,51 @@ mod tests {
         }
         let [stays, _] = runs(Bench::Yield, 6, SHORT);
         assert_eq!(stays.per_processor.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn fibres_note_their_migrations_if_asked() {
+        let locality = Bench::Locality {
+            spots: 1,
+            words: 1,
+            touches: 1,
+            share: false,
+        };
+        for (bench, fibres) in [
+            (Bench::Yield, 2),
+            (Bench::Cycle { ring: RING }, 2),
+            (locality, 3),
+        ] {
+            for (chains, mobility) in [(true, BOTH[0]), (true, BOTH[1]), (false, BOTH[1])] {
+                let spec = Spec {
+                    bench,
+                    processors: 2,
+                    fibres,
+                    length: SHORT,
+                    seed: 7,
+                    chains,
+                };
+                let outcome = run(&spec, mobility, &AtomicBool::new(false)).unwrap();
+                assert_eq!(outcome.chains.is_some(), chains, "{outcome:?}");
+                let Some(found) = outcome.chains else {
+                    continue;
+                };
+                assert!(found.chains <= found.migrations, "{outcome:?}");
+                assert!(
+                    found.most_fibres as usize <= spec.all_fibres(),
+                    "{outcome:?}"
+                );
+                assert!(
+                    found.most_processors <= 2 && found.over_s > 0.0,
+                    "{outcome:?}"
+                );
+                // Fibres that stay have nothing to note.
+                assert!(
+                    mobility == Mobility::Migrates || found.migrations == 0,
+                    "{outcome:?}"
+                );
+            }
+        }
     }
 
     #[test]

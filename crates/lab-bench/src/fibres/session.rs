@@ -122,6 +122,7 @@ impl Item {
             fibres,
             length,
             seed,
+            chains,
         } = self.spec;
         let mut extra = Extra {
             fibres: Some(self.spec.all_fibres() as u64),
@@ -150,6 +151,9 @@ impl Item {
                 extra.share = Some(share);
             }
             Bench::Transfer { flavour } => extra.flavour = Some(flavour.name().to_owned()),
+        }
+        if chains {
+            extra.other.insert("chains".to_owned(), true.into());
         }
         let secs = match length {
             Length::Time(time) => time.as_secs_f64(),
@@ -268,6 +272,7 @@ mod tests {
                 _ => Length::Time(Duration::from_millis(5)),
             },
             seed: 1,
+            chains: false,
         }
     }
 

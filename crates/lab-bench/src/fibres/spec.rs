@@ -92,6 +92,9 @@ pub struct Spec {
     pub length: Length,
     /// Seed of all random choices, from which each fibre draws its own stream.
     pub seed: u64,
+    /// Whether the fibres of `cycle`, `yield` and `locality` note their migrations, so that chains
+    /// of them can be counted. It takes a little of each operation. Peers do not.
+    pub chains: bool,
 }
 
 impl Bench {
@@ -142,6 +145,7 @@ impl Spec {
     ///     fibres: 8,
     ///     length: Length::Iterations(500),
     ///     seed: 1,
+    ///     chains: false,
     /// };
     /// assert_eq!(spec.check(), Ok(()));
     /// let alone = Spec { processors: 1, ..spec };
@@ -332,6 +336,7 @@ mod tests {
             fibres,
             length,
             seed: 1,
+            chains: false,
         }
     }
 

@@ -6,6 +6,7 @@
 //! ```
 //! Each benchmark's loop has its own file. This file has what they share, and what is not measured.
 
+use super::chains::{self, Trail};
 use super::fibre::{self, BinarySemaphore, Cluster, JoinHandle};
 use super::migrate::Mobility;
 use super::spec::{Length, Spec};
@@ -56,12 +57,14 @@ pub(super) trait Work: Send + Sync + 'static {
 }
 
 /// The counts of one fibre.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) operations: u64,
     /// Migrations of the fibre and of its arrays, if the benchmark counts them.
     pub(super) migrations: Option<(u64, u64)>,
     pub(super) rechecks: Option<u64>,
+    /// The fibre's migrations, if they are noted.
+    pub(super) trail: Option<Trail>,
     /// The processor on which the fibre ended, for all benchmarks.
     pub(super) home: Option<usize>,
 }
@@ -212,6 +215,11 @@ pub(super) fn run<W: Work>(
         ..FibreResult::default()
     };
     sum_up(&mut outcome, &tallies);
+    let trails = tallies.iter().filter_map(|tally| tally.trail.as_ref());
+    let trails: Vec<&Trail> = trails.collect();
+    if !trails.is_empty() {
+        outcome.chains = Some(chains::of(trails, began.at, over.at));
+    }
     if mobility == Mobility::Stays {
         outcome.per_processor = by_home(&tallies, spec.processors);
     }

@@ -12,16 +12,22 @@ use std::sync::OnceLock;
 /// # Errors
 /// The reason why the cores' clocks cannot be used here.
 pub fn ordo(scale: Scale) -> Result<Ordo, String> {
-    let ticks = boundary(calibration()?)? as f64 * scale.factor();
-    // Rounded up, so that a factor of 1 does not lose a tick.
-    Ordo::try_with_boundary(ticks.ceil() as u64).map_err(|unfit| unfit.to_string())
+    let ticks = scaled(calibration()?, scale)?;
+    Ordo::try_with_boundary(ticks).map_err(|unfit| unfit.to_string())
 }
 
-/// The boundary at `scale`, in nanoseconds; `None` if the machine has none.
-pub(crate) fn boundary_ns(scale: Scale) -> Option<f64> {
+/// The boundary at `scale`, in ticks of the counter and in nanoseconds; `None` if the machine has
+/// none.
+pub(crate) fn boundary_of(scale: Scale) -> Option<(u64, f64)> {
     let calibration = calibration().ok()?;
-    let ticks = (boundary(calibration).ok()? as f64 * scale.factor()).ceil();
-    Some(calibration.rate.nanoseconds(ticks).value)
+    let ticks = scaled(calibration, scale).ok()?;
+    Some((ticks, calibration.rate.nanoseconds(ticks as f64).value))
+}
+
+/// The boundary of a calibration at `scale`, in ticks.
+fn scaled(found: &Calibration, scale: Scale) -> Result<u64, String> {
+    // Rounded up, so that a factor of 1 does not lose a tick.
+    Ok((boundary(found)? as f64 * scale.factor()).ceil() as u64)
 }
 
 /// The offsets of a calibration in nanoseconds, row by row: from the row's CPU to the column's.

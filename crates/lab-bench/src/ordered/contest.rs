@@ -107,7 +107,7 @@ fn note_boundary(mut run: Run, spec: Spec) -> Run {
     }
     let extra = &mut run.params.extra;
     extra.boundary_scale = Some(spec.scale.factor());
-    extra.boundary_ns = entry.boundary_ns(spec);
+    (extra.boundary_ticks, extra.boundary_ns) = entry.boundary(spec).unzip();
     if spec.scale.is_too_small() {
         extra.no_longer_correct = Some(true);
         let note = format!(

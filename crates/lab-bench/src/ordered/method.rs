@@ -432,9 +432,10 @@ impl Entry {
         self.method.name()
     }
 
-    /// The boundary that the method is set up with, in nanoseconds; `None` if it has none.
-    pub(crate) fn boundary_ns(&self, spec: Spec) -> Option<f64> {
+    /// The boundary that the method is set up with, in ticks and in nanoseconds; `None` if it has
+    /// none.
+    pub(crate) fn boundary(&self, spec: Spec) -> Option<(u64, f64)> {
         let scale = Some(spec.scale).filter(|_| self.has_boundary);
-        scale.and_then(clocks::boundary_ns)
+        scale.and_then(clocks::boundary_of)
     }
 }

@@ -157,6 +157,7 @@ fn read(name: &str, output: &str, spec: &Spec) -> Result<FibreResult, String> {
         per_processor: line.per_processor,
         fibre_migrations: line.fibre_migrations,
         data_migrations: line.data_migrations,
+        chains: None,
         rechecks: line.rechecks,
         completed: line.completed,
         note: Some(match line.note.is_empty() {
@@ -180,6 +181,7 @@ mod tests {
             fibres: 4,
             length,
             seed: 9,
+            chains: false,
         }
     }
 

@@ -56,6 +56,7 @@ fn spec(bench: Bench, processors: usize) -> Spec {
             Bench::Transfer { .. } => Length::Iterations(20),
         },
         seed: 7,
+        chains: false,
     }
 }
 

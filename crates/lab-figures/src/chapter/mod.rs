@@ -5,6 +5,7 @@
 //! It prints no number, so the pictures have no printed level; the chapter's statements stand
 //! beside the measured figures. If it leaves results out, the table says so and gives ours.
 
+mod chains;
 pub(super) mod churn;
 pub(super) mod cycle;
 pub(super) mod locality;
@@ -59,6 +60,12 @@ fn panel(
     }
 }
 
+/// Returns the panels that compare several methods.
+fn contests<'a>(m: &Measured<'a>) -> impl Iterator<Item = &'a Drawing> {
+    let panels = m.panels().iter();
+    panels.filter(|panel| panel.lines.len() > 1)
+}
+
 /// Returns the largest measured number of processors in a panel.
 fn most(m: &Measured<'_>, panel: &str) -> Option<usize> {
     let lines = m.panel(panel)?.lines.iter();
@@ -78,9 +85,9 @@ fn table(m: &Measured<'_>) -> Vec<Grid> {
         return Vec::new();
     };
     let mut head = vec!["method".to_owned()];
-    head.extend(m.panels().iter().map(|panel| panel.title.clone()));
+    head.extend(contests(m).map(|panel| panel.title.clone()));
     let row = |line: &String| {
-        let cells = m.panels().iter().map(|panel| cell(m, panel, line));
+        let cells = contests(m).map(|panel| cell(m, panel, line));
         std::iter::once(line.clone()).chain(cells).collect()
     };
     let p = most(m, &first.key).unwrap_or(0) as u64;
@@ -123,8 +130,8 @@ fn cell(m: &Measured<'_>, panel: &Drawing, line: &str) -> String {
 /// Describes each panel: the fastest method at the most processors, ours beside Tokio's, and the
 /// gain from more processors.
 fn words(m: &Measured<'_>) -> Vec<String> {
-    let panels = m.panels().iter();
-    let said = panels.flat_map(|panel| [fastest(m, panel), scales(m, &panel.key, &panel.title)]);
+    let said =
+        contests(m).flat_map(|panel| [fastest(m, panel), scales(m, &panel.key, &panel.title)]);
     said.flatten().chain(missing(m)).collect()
 }
 

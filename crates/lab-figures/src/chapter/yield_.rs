@@ -1,5 +1,6 @@
 //! Yield (C3): the cost of the simplest operation of a fibre.
 
+use super::chains;
 use super::{
     CPUS_FOR_A_LINE, GO, MIGRATING, ON_FEWER_CPUS, TOKIO, against, most, ns, panel, table, words,
 };
@@ -46,9 +47,18 @@ pub(crate) const FIGURE: Figure = Figure {
             here: |m| against(m, LO, HI),
             drawn: Drawn::Nowhere,
         },
+        Printed {
+            what: "1 fibre per processor, a migration",
+            there: "“will … cause every fibre to shuffle around”",
+            here: chains::here,
+            drawn: Drawn::Nowhere,
+        },
     ],
-    tables: table,
-    words: |m| words(m).into_iter().chain([SPECIAL.to_owned()]).collect(),
+    tables: |m| table(m).into_iter().chain(chains::table(m)).collect(),
+    words: |m| {
+        let said = words(m).into_iter().chain(chains::words(m));
+        said.chain([SPECIAL.to_owned()]).collect()
+    },
     ..Figure::PLAIN
 };
 
@@ -58,10 +68,12 @@ fn panels(size: &Size) -> Vec<Panel> {
             size.fibres(method, Bench::Yield, p, fibres * p, key)
         })
     };
-    vec![
+    let mut panels = vec![
         panel(HI, "100 fibres per processor", 100),
         panel(LO, "1 fibre per processor", 1),
-    ]
+    ];
+    panels.extend(chains::panel(size));
+    panels
 }
 
 fn by_ours(m: &Measured<'_>, line: &str) -> Option<String> {

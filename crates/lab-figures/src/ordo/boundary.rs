@@ -1,7 +1,7 @@
 //! The boundary multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more, and the figure
 //! says so wherever such a point stands.
 
-use super::{classes, with_classes};
+use super::{classes, units, with_classes};
 use crate::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::clocks;
@@ -18,7 +18,8 @@ const RMAP: &str = "oplog-rmap";
 
 /// What the boundary does to each class of algorithms.
 const OF_ALL: &str = "Read-log-update and TL2 pay for a wider boundary only where a comparison is left open: they \
-     are what the slides call physical to logical timestamping. OpLog pays in each update.";
+     are what the slides call physical to logical timestamping. OpLog is what they call physical \
+     timestamping, and pays in each update.";
 
 /// The label of the mark at × 1 in each picture.
 const MARK: &str = "to the left: no longer correct";
@@ -51,6 +52,24 @@ pub(crate) const FIGURE: Figure = Figure {
             "boundary × 1/8 to × 8, RLU, throughput relative to × 1",
             "between 0.92 and 1.08, on one core, one socket and eight",
         ),
+        Printed {
+            what: "the boundary from × 1/8 to × 8, in cycles",
+            there: "“Cycles increases from 32.2–18K on Xeon machine”",
+            here: |m| {
+                let (low, high) = swept_ns(m)?;
+                let units = units::of(m);
+                let ticks = [units.ticks(low)?, units.ticks(high)?];
+                let cycles = units.cycles(low).zip(units.cycles(high));
+                let cycles = cycles.map_or(String::new(), |(low, high)| {
+                    format!(", {low} to {high} {}", units.cycles_head())
+                });
+                Some(format!(
+                    "{} to {} ticks of the counter{cycles}",
+                    ticks[0], ticks[1]
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
         Printed {
             what: "the same, TL2",
             there: "not shown",
@@ -122,6 +141,16 @@ fn lines(size: &Size, bench: Bench, method: &'static str) -> Vec<FigureLine> {
     lines.into_iter().flatten().collect()
 }
 
+/// Returns the smallest and the largest boundary of the sweep, in nanoseconds.
+fn swept_ns(m: &Measured<'_>) -> Option<(f64, f64)> {
+    let runs = m.outcome().results.runs.iter();
+    let swept: Vec<f64> = runs
+        .filter_map(|run| run.params.extra.boundary_ns)
+        .collect();
+    let low = swept.iter().copied().min_by(f64::total_cmp)?;
+    Some((low, swept.iter().copied().max_by(f64::total_cmp)?))
+}
+
 /// Returns the smallest and the largest value of each line, relative to that at × 1.
 fn spread(m: &Measured<'_>, panel: &str) -> Option<String> {
     let of = |line: &String| {
@@ -150,8 +179,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     });
     let boundary = ns.map(|ns| {
         format!(
-            "The boundary measured here, with its margin, is {} ns.",
-            significant(ns)
+            "The boundary measured here, with its margin, is {} ns{}.",
+            significant(ns),
+            units::of(m).beside(ns)
         )
     });
     let cost = |panel: &corelay_lab_report::figure::outcome::Drawing| {
@@ -165,8 +195,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ))
     };
     let costs = m.panels().iter().filter_map(cost);
-    let said = boundary.into_iter().chain(costs).collect();
-    with_classes(said, &[OF_ALL, classes::TL2, classes::OPLOG])
+    let said = boundary.into_iter().chain(units::meaning(m)).chain(costs);
+    let said = said.collect();
+    with_classes(said, &[OF_ALL, classes::TL2])
 }
 
 #[cfg(test)]

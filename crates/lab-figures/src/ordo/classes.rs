@@ -11,7 +11,7 @@ pub(super) const RLU: &str = "Class on the slides: physical to logical timestamp
      section takes the original, and the writer waits for the section.";
 
 /// The class of transactional memory.
-pub(super) const TL2: &str = "TL2 is of the same class. If the order of a version and the transaction is open, \
+pub(super) const TL2: &str = "TL2 is of the same class as read-log-update. If the order of a version and the transaction is open, \
      it draws a new time and looks again at what it has read, and reverts if that has changed.";
 
 /// The class of logs that are merged at a read.

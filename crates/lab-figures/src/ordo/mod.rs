@@ -15,6 +15,7 @@ pub(super) mod oplog;
 mod parts;
 pub(super) mod rlu;
 pub(super) mod timestamping;
+mod units;
 
 use super::declare::{FigureLine, Panel};
 use super::size::Size;

@@ -1,6 +1,7 @@
 //! Upper bounds of the offset between the clocks of two CPUs, for every ordered pair (O1). The
 //! boundary is the largest of them.
 
+use super::units;
 use crate::declare::{Drawn, Figure, Printed, Source};
 use corelay_clock::Fitness;
 use corelay_lab_report::figure::measured::Measured;
@@ -24,7 +25,9 @@ pub(crate) const FIGURE: Figure = Figure {
             there: "Xeon 70 and 276, Xeon Phi 90 and 270, ARM 100 and 1,100, AMD 93 and 203",
             here: |m| {
                 let (least, most) = ends(offsets(m)?)?;
-                Some(format!("{} and {}", ns(least.least), ns(most.least)))
+                let [low, high] = [least.least, most.least];
+                let units = units::of(m).beside(high);
+                Some(format!("{} and {}{units}", ns(low), ns(high)))
             },
             drawn: Drawn::Nowhere,
         },
@@ -33,9 +36,14 @@ pub(crate) const FIGURE: Figure = Figure {
             there: "the largest offset: Xeon 276, Xeon Phi 270, ARM 1,100, AMD 203",
             here: |m| {
                 let (low, high) = boundaries(offsets(m)?)?;
+                let units = units::of(m).beside(high);
                 Some(match ns(low) == ns(high) {
-                    true => format!("{}, with a margin", ns(low)),
-                    false => format!("{} to {} by sample, with a margin", ns(low), ns(high)),
+                    true => format!("{}, with a margin{units}", ns(low)),
+                    false => format!(
+                        "{} to {} by sample, with a margin{units}",
+                        ns(low),
+                        ns(high)
+                    ),
                 })
             },
             drawn: Drawn::Nowhere,
@@ -106,18 +114,25 @@ fn tables(m: &Measured<'_>) -> Vec<Grid> {
         pairs.truncate(MAX_ROWS);
         title += &format!(" (the {MAX_ROWS} largest of {all})");
     }
+    let units = units::of(m);
+    let (has_ticks, has_cycles) = (units.ticks_per_ns.is_some(), units.core_ghz.is_some());
+    let mut head = ["CPUs", "smallest", "median", "largest"]
+        .map(str::to_owned)
+        .to_vec();
+    head.extend(has_ticks.then(|| "smallest, in ticks".to_owned()));
+    head.extend(has_cycles.then(|| format!("in {}", units.cycles_head())));
     let row = |pair: &Pair| {
         let Pair { from, to, .. } = pair;
         let ns = [pair.least, pair.median, pair.most].map(ns);
         std::iter::once(format!("{from} → {to}"))
             .chain(ns)
+            .chain(units.ticks(pair.least))
+            .chain(units.cycles(pair.least))
             .collect()
     };
     vec![Grid {
         title,
-        head: ["CPUs", "smallest", "median", "largest"]
-            .map(str::to_owned)
-            .into(),
+        head,
         rows: pairs.iter().map(row).collect(),
     }]
 }
@@ -126,16 +141,16 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     let Some(offsets) = offsets(m) else {
         return Vec::new();
     };
-    [largest(offsets), directions(offsets)]
+    [largest(m, offsets), directions(offsets), units::meaning(m)]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn largest(offsets: &Offsets) -> Option<String> {
+fn largest(m: &Measured<'_>, offsets: &Offsets) -> Option<String> {
     let (_, most) = ends(offsets)?;
     Some(format!(
-        "Of all {} the largest is from CPU {} to CPU {}, {} ns. Each is the sum of the \
+        "Of all {} the largest is from CPU {} to CPU {}, {} ns{}. Each is the sum of the \
          counters' offset and the travel time of a cache line, so it exceeds the offset.",
         count(
             offsets.pairs().len() as u64,
@@ -144,7 +159,8 @@ fn largest(offsets: &Offsets) -> Option<String> {
         ),
         most.from,
         most.to,
-        ns(most.least)
+        ns(most.least),
+        units::of(m).beside(most.least)
     ))
 }
 

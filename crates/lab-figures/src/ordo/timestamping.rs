@@ -1,12 +1,13 @@
 //! Time stamps: each core's own clock against increments of a shared counter (O11).
 
-use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes, units};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::quantity::Quantity::{PerThread, Throughput, Uncertain};
 use corelay_lab_report::plot::{percent, significant};
+use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{code, count, times};
 
 const THREADS: &str = "threads";
@@ -47,6 +48,7 @@ pub(crate) const FIGURE: Figure = Figure {
         here: |m| against(m, THREADS, "ordo-now", "fetch-add"),
         drawn: Drawn::Nowhere,
     }],
+    tables: |m| table(m).into_iter().collect(),
     words,
     ..Figure::PLAIN
 };
@@ -82,8 +84,36 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             code("fetch-add")
         )
     });
-    let said = [slopes, commit, classes(m)];
+    let said = [slopes, commit, classes(m), units::meaning(m)];
     said.into_iter().flatten().collect()
+}
+
+/// Makes the table of a thread's time for a stamp, at the most threads, in nanoseconds, in ticks, and
+/// in cycles if a core's rate is known.
+fn table(m: &Measured<'_>) -> Option<Grid> {
+    let (threads, _) = m.last(THREADS, NOW)?;
+    let units = units::of(m);
+    let row = |panel: &'static str, line: &str| {
+        let ns = 1e3 / m.at(panel, line, threads, PerThread)?;
+        let units = [units.ticks(ns), units.cycles(ns)];
+        let cells = [line.to_owned(), significant(ns)].into_iter();
+        Some(cells.chain(units.into_iter().flatten()).collect())
+    };
+    let (ticks, cycles) = (units.ticks_per_ns, units.core_ghz);
+    let mut head = vec!["method".to_owned(), "ns".to_owned()];
+    head.extend(ticks.map(|_| "ticks of the counter".to_owned()));
+    head.extend(cycles.map(|_| units.cycles_head()));
+    let only_there = DRAWS.iter().filter(|line| !METHODS.contains(line));
+    let rows = METHODS.iter().map(|line| row(THREADS, line));
+    let rows = rows.chain(only_there.map(|line| row(CLASSES, line)));
+    Some(Grid {
+        title: format!(
+            "What a stamp takes a thread, with {}",
+            count(threads as u64, "thread", "threads")
+        ),
+        head,
+        rows: rows.flatten().collect(),
+    })
 }
 
 /// Compares a stamp that has to be certainly newer than another core's with the mere draw, and with

@@ -42,6 +42,8 @@ extra! {
     boundary_ns: f64,
     /// The factor by which the measured boundary was multiplied.
     boundary_scale: f64,
+    /// The boundary of an Ordo clock as used, in ticks of the CPUs' counter.
+    boundary_ticks: u64,
     /// Number of lists in a hash table.
     buckets: u64,
     /// Bytes of a row.

@@ -26,6 +26,9 @@ pub struct FibreResult {
     /// `transfer` only: the number of times that a follower looked and found no new leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rechecks: Option<u64>,
+    /// The chains of migrations, if the fibres have noted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chains: Option<MigrationChains>,
     /// Whether the run completed. It does not if a leader of `transfer` made no progress for
     /// `NO_PROGRESS`; that is a result, not an error.
     #[serde(default = "yes")]
@@ -37,6 +40,60 @@ pub struct FibreResult {
 
 fn yes() -> bool {
     true
+}
+
+/// Chains of migrations: maximal runs in which each migration, of whichever fibre, follows the one
+/// before within a certain time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MigrationChains {
+    /// The longest pause within a chain, in microseconds.
+    pub within_us: f64,
+    /// The time over which migrations were noted, in seconds.
+    pub over_s: f64,
+    /// Number of migrations in that time.
+    pub migrations: u64,
+    /// Number of chains.
+    pub chains: u64,
+    /// Number of chains of one migration, which no other follows.
+    pub alone: u64,
+    /// Median length of a chain, in migrations; the lower middle of an even number.
+    pub median: u64,
+    /// Length of the longest chain, in migrations.
+    pub longest: u64,
+    /// The most fibres that migrated in one chain.
+    pub most_fibres: u64,
+    /// The most processors that the migrations of one chain left or reached.
+    pub most_processors: u64,
+}
+
+impl MigrationChains {
+    /// The number of migrations that followed another one in their chain.
+    ///
+    /// ```
+    /// use corelay_lab_measure::schema::fibres::MigrationChains;
+    /// let found = MigrationChains { migrations: 10, chains: 4, ..MigrationChains::default() };
+    /// assert_eq!(found.followers(), 6);
+    /// ```
+    pub fn followers(&self) -> u64 {
+        self.migrations.saturating_sub(self.chains)
+    }
+
+    /// The share of migrations that would follow another one by chance, 0 to 1: if as many had
+    /// happened in the same time independently of one another (a Poisson process).
+    ///
+    /// ```
+    /// use corelay_lab_measure::schema::fibres::MigrationChains;
+    /// let mut found = MigrationChains { within_us: 100.0, over_s: 1.0, ..Default::default() };
+    /// found.migrations = 100;
+    /// assert!((found.by_chance() - 0.00995).abs() < 1e-4);
+    /// ```
+    pub fn by_chance(&self) -> f64 {
+        if self.over_s <= 0.0 {
+            return 0.0;
+        }
+        1.0 - (-(self.migrations as f64) / self.over_s * self.within_us * 1e-6).exp()
+    }
 }
 
 /// A summary of the operations per fibre.

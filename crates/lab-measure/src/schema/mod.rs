@@ -42,10 +42,13 @@
 //! ```text
 //! Run       { …, not_installed? }
 //!   params  { …, fibres, size: hi|lo|N, ring?, rings?, spots?, words?, touches?, share?,
-//!             flavour?, iterations? }
+//!             flavour?, iterations?, chains? }
 //!   samples [ { …, fibres: FibreResult } ]
 //! FibreResult { operations, wall_s, cpu_s, per_fibre: { fibres, min, median, max, sum },
-//!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, completed, note? }
+//!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, chains?: MigrationChains,
+//!             completed, note? }
+//! MigrationChains { within_us, over_s, migrations, chains, alone, median, longest, most_fibres,
+//!             most_processors }
 //! ```
 //!
 //! # Runs of the ordered workloads
@@ -58,7 +61,7 @@
 //!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
 //!             mix?, rows?, bytes?, requests?, theta?, warehouses?, shrink?, isolation?,
 //!             dir?, log_bytes?, cold?,
-//!             boundary_ns?, boundary_scale?, no_longer_correct? }
+//!             boundary_ns?, boundary_ticks?, boundary_scale?, no_longer_correct? }
 //!   samples [ { …, counts: ConflictCounts } ]
 //! ConflictCounts { aborts: { lock, validation, version, phantom, uncertain, unknown }, uncertain,
 //!                parts?: { copying, locking, ordering, waiting, whole } }
@@ -137,6 +140,10 @@ pub struct Machine {
     pub quota_cpus: Option<f64>,
     /// Data and unified caches of the first CPU.
     pub caches: Vec<CacheLevel>,
+    /// The rate of the first CPU's core in GHz, as the kernel reported it when measuring began. If
+    /// the core changes its rate, it may have run at another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_ghz: Option<f64>,
     /// Smallest round trip ever seen between the probed pair of CPUs, in nanoseconds.
     pub rtt_min_ns: Option<f64>,
     /// Facts and measurements that could not be had here: a sentence with the reason for each.

@@ -24,6 +24,9 @@ pub struct Sample {
     pub step_ns: f64,
     /// The resulting boundary with its margin, in nanoseconds.
     pub boundary_ns: f64,
+    /// Ticks of the counter in a nanosecond, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks_per_ns: Option<f64>,
     /// Duration of the calibration, in seconds.
     pub took_s: f64,
 }
@@ -101,6 +104,7 @@ mod tests {
             offsets_ns: vec![vec![None, Some(there)], vec![Some(back), None]],
             step_ns: 10.0,
             boundary_ns: 100.0,
+            ticks_per_ns: None,
             took_s: 0.1,
         };
         let offsets = Offsets {

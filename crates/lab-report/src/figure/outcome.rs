@@ -11,7 +11,7 @@
 //! Stack   { title, label, kinds: [name], bars: [[name, [value]]] }
 //! PrintedMark  { panel, label, x, mops }
 //! PrintedValue { what, there, here }
-//! Offsets { cpus, rounds, samples: [{ offsets_ns: [[ns]], step_ns, boundary_ns, took_s }] }
+//! Offsets { cpus, rounds, samples: [{ offsets_ns: [[ns]], step_ns, boundary_ns, ticks_per_ns?, took_s }] }
 //! ```
 
 use super::offsets::Offsets;

@@ -4,7 +4,7 @@ use crate::plot::{grouped, significant};
 use crate::table;
 use crate::table::columns::columns;
 use corelay_lab_measure::measure::stats;
-use corelay_lab_measure::schema::fibres::FibreResult;
+use corelay_lab_measure::schema::fibres::{FibreResult, MigrationChains};
 use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -39,6 +39,9 @@ pub fn of(results: &Results) -> String {
         let _ = writeln!(text, "{method}: not installed: {why}");
     }
     table::notes(&mut text, results);
+    for run in &results.runs {
+        text.extend(chains(run).map(|said| format!("{said}\n")));
+    }
     let _ = writeln!(
         text,
         "Medians and quartiles. ns/op: wall time per operation of the whole system; times the \
@@ -53,6 +56,30 @@ pub fn of(results: &Results) -> String {
         );
     }
     text
+}
+
+/// Says how the migrations of a run's samples followed one another, if its fibres have noted them.
+fn chains(run: &Run) -> Option<String> {
+    let noted: Vec<MigrationChains> = outcomes(run).filter_map(|o| o.chains).collect();
+    let first = noted.first()?;
+    let sum = |of: fn(&MigrationChains) -> u64| noted.iter().map(of).sum::<u64>();
+    let most = |of: fn(&MigrationChains) -> u64| noted.iter().map(of).max().unwrap_or(0);
+    let lengths: Vec<f64> = noted.iter().map(|found| found.median as f64).collect();
+    Some(format!(
+        "{}, {} processors, {} fibres: {} migrations in {} chains, each within {} µs of the one before; {} of \
+         them alone; median length {}, longest {}, with up to {} fibres on {} processors",
+        run.method,
+        run.params.threads,
+        grouped(run.params.extra.fibres.unwrap_or(0)),
+        grouped(sum(|found| found.migrations)),
+        grouped(sum(|found| found.chains)),
+        first.within_us,
+        grouped(sum(|found| found.alone)),
+        significant(stats::median(&lengths).unwrap_or(0.0)),
+        grouped(most(|found| found.longest)),
+        most(|found| found.most_fibres),
+        most(|found| found.most_processors),
+    ))
 }
 
 /// Whether no sample was given up.

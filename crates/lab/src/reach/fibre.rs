@@ -102,6 +102,7 @@ pub(crate) fn points(cpus: usize, slice: Duration) -> Vec<Point> {
                 fibres,
                 length: Length::Time(slice),
                 seed: 1,
+                chains: false,
             },
         }));
     }
@@ -157,6 +158,7 @@ pub(crate) fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
             fibres: 200,
             length: Length::Iterations(500),
             seed: 1,
+            chains: false,
         };
         let outcome = method.run(&spec, &AtomicBool::new(false));
         let outcome = outcome.map_err(|why| format!("transfer: {why:?}"))?;

@@ -49,6 +49,14 @@ struct Common {
     json: Option<PathBuf>,
 }
 
+/// The flag of the benchmarks whose fibres can note their migrations.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Chains {
+    /// Count chains of migrations, each within 100 µs of the one before (corelay's fibres only; takes a little of each operation)
+    #[arg(long)]
+    chains: bool,
+}
+
 /// The length of a sample, for the benchmarks whose samples end after a time.
 #[derive(Debug, clap::Args)]
 struct Timed {
@@ -68,6 +76,9 @@ pub(super) struct Cycle {
     timed: Timed,
 
     #[command(flatten)]
+    chains: Chains,
+
+    #[command(flatten)]
     common: Common,
 }
 
@@ -80,6 +91,9 @@ pub(super) struct Yield {
 
     #[command(flatten)]
     timed: Timed,
+
+    #[command(flatten)]
+    chains: Chains,
 
     #[command(flatten)]
     common: Common,
@@ -130,6 +144,9 @@ pub(super) struct Locality {
 
     #[command(flatten)]
     timed: Timed,
+
+    #[command(flatten)]
+    chains: Chains,
 
     #[command(flatten)]
     common: Common,
@@ -281,13 +298,15 @@ impl Timed {
 pub(super) fn cycle(args: &Cycle) -> Result<Exit, String> {
     let benches = |_, _| vec![Bench::Cycle { ring: RING }];
     let length = args.timed.length();
-    args.common.run(&args.fibres, 1, length, benches, None)
+    args.common
+        .run(&args.fibres, 1, length, benches, None, args.chains.chains)
 }
 
 pub(super) fn yield_(args: &Yield) -> Result<Exit, String> {
     let benches = |_, _| vec![Bench::Yield];
     let length = args.timed.length();
-    args.common.run(&args.fibres, 1, length, benches, None)
+    args.common
+        .run(&args.fibres, 1, length, benches, None, args.chains.chains)
 }
 
 pub(super) fn churn(args: &Churn) -> Result<Exit, String> {
@@ -298,7 +317,8 @@ pub(super) fn churn(args: &Churn) -> Result<Exit, String> {
         vec![Bench::Churn { spots }]
     };
     let length = args.timed.length();
-    args.common.run(&args.fibres, 2, length, benches, None)
+    args.common
+        .run(&args.fibres, 2, length, benches, None, false)
 }
 
 pub(super) fn locality(args: &Locality) -> Result<Exit, String> {
@@ -318,7 +338,8 @@ pub(super) fn locality(args: &Locality) -> Result<Exit, String> {
         shares.iter().map(bench).collect()
     };
     let length = args.timed.length();
-    args.common.run(&args.fibres, 1, length, benches, None)
+    args.common
+        .run(&args.fibres, 1, length, benches, None, args.chains.chains)
 }
 
 pub(super) fn transfer(args: &Transfer) -> Result<Exit, String> {
@@ -335,7 +356,8 @@ pub(super) fn transfer(args: &Transfer) -> Result<Exit, String> {
     let note = args.secs.map(|_| {
         "--secs is ignored: a sample of transfer ends after --iterations leaders".to_owned()
     });
-    args.common.run(&args.fibres, 1, length, benches, note)
+    args.common
+        .run(&args.fibres, 1, length, benches, note, false)
 }
 
 impl Common {
@@ -346,6 +368,7 @@ impl Common {
         length: Length,
         benches: impl Fn(usize, usize) -> Vec<Bench>,
         note: Option<String>,
+        chains: bool,
     ) -> Result<Exit, String> {
         let mut specs = Vec::new();
         for &processors in &self.threads.0 {
@@ -358,6 +381,7 @@ impl Common {
                     fibres,
                     length,
                     seed: self.seed,
+                    chains,
                 };
                 let specs_of = benches(processors, fibres).into_iter().map(spec);
                 specs.extend(specs_of.map(|spec| (spec, count.to_string())));

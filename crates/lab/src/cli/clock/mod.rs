@@ -10,9 +10,11 @@ use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Or
 use corelay_lab_bench::ordered::clocks::offsets_ns;
 use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
+use corelay_lab_measure::machine;
 use corelay_lab_measure::measure::reading::{self, ReadCost};
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
+use corelay_lab_report::units::Units;
 use corelay_topology::CpuSet;
 use history::StoredHistory;
 use serde::Serialize;
@@ -28,7 +30,8 @@ use std::time::Duration;
 /// this boot may raise the boundary, but never lower it. Each pair is looked at several times. On a
 /// host that moves virtual CPUs, an offset may change between two looks; then the boundary is
 /// widened by as much. If the counters cannot be a clock, or offsets move too far, the command says
-/// why and ends with exit code 2.
+/// why and ends with exit code 2. Beside nanoseconds stand ticks of the counter, which are exact, and
+/// cycles of a core, derived from the rate that the kernel reports.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print JSON instead of text
@@ -86,6 +89,8 @@ struct Findings {
     history: StoredHistory,
     /// Costs of reading the time in several ways.
     costs: Vec<ReadCost>,
+    /// The rate of a core in GHz, if the kernel reports it.
+    core_ghz: Option<f64>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, String> {
@@ -106,6 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, String> {
     history.save()?;
     let findings = Findings {
         costs: reading::costs(Some(&clock)),
+        core_ghz: machine::clock_ghz(),
         fitness,
         clock,
         found,
@@ -195,6 +201,8 @@ struct Output<'a> {
     largest: Largest,
     step_ns: f64,
     ticks_per_ns: f64,
+    /// The rate of a core in GHz, as the kernel reports it; `null` if it does not.
+    core_ghz: Option<f64>,
     /// The share by which nanoseconds may be wrong, 0..1.
     rate_error: f64,
     composed: bool,
@@ -241,6 +249,14 @@ impl Findings {
         self.found.rate.nanoseconds(ticks).value
     }
 
+    /// The rates of the counter, as measured, and of a core, as the kernel reports it.
+    fn units(&self) -> Units {
+        Units {
+            ticks_per_ns: Some(self.found.rate.ticks_per_ns),
+            core_ghz: self.core_ghz,
+        }
+    }
+
     fn largest(&self) -> Largest {
         let largest = self.found.offsets.largest();
         let (from, to, ticks) = largest.expect("a calibration has at least one pair");
@@ -283,6 +299,7 @@ impl Findings {
             largest: self.largest(),
             step_ns: self.ns(self.found.step as f64),
             ticks_per_ns: self.found.rate.ticks_per_ns,
+            core_ghz: self.units().core_ghz,
             rate_error: self.found.rate.error,
             composed: self.found.composed,
             looks: self.found.looks,

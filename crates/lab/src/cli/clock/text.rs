@@ -4,6 +4,7 @@ use super::{Findings, Largest, Moved, heat};
 use corelay::clock::Clock;
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::table::columns::columns;
+use corelay_lab_report::units::Units;
 use std::fmt::Write;
 
 /// The most pairs of CPUs that are named as moved.
@@ -41,9 +42,10 @@ impl Findings {
         let (found, Largest { from, to, ns }) = (&self.found, self.largest());
         let _ = writeln!(
             text,
-            "boundary: {:.1} ns ({} ticks); times of two CPUs that differ by no more are uncertain",
+            "boundary: {:.1} ns ({} ticks{}); times of two CPUs that differ by no more are uncertain",
             self.ns(self.clock.boundary() as f64),
-            self.clock.boundary()
+            self.clock.boundary(),
+            self.cycles(self.ns(self.clock.boundary() as f64))
         );
         if self.is_raised() {
             let measured = self.ns(found.boundary as f64);
@@ -60,8 +62,9 @@ impl Findings {
         let _ = writeln!(
             text,
             "  it is the largest offset and a margin; the offset, {how} in {:.2} s, is at most \
-             {ns:.1} ns from CPU {from} to CPU {to}",
-            found.took.as_secs_f64()
+             {ns:.1} ns{} from CPU {from} to CPU {to}",
+            found.took.as_secs_f64(),
+            self.units().beside(ns)
         );
         self.movement(text);
         let _ = writeln!(
@@ -72,6 +75,18 @@ impl Findings {
             found.rate.ticks_per_ns,
             found.rate.error * 1e6
         );
+    }
+
+    /// Names a duration in cycles of a core, after a comma, if the core's rate is known.
+    fn cycles(&self, ns: f64) -> String {
+        let units = Units {
+            ticks_per_ns: None,
+            ..self.units()
+        };
+        match units.words(ns) {
+            words if words.is_empty() => words,
+            words => format!(", {words}"),
+        }
     }
 
     fn movement(&self, text: &mut String) {
@@ -110,19 +125,32 @@ impl Findings {
     }
 
     fn costs(&self, text: &mut String) {
+        let units = self.units();
         let row = |cost: &corelay_lab_measure::measure::reading::ReadCost| {
             let (low, high) = cost.quartiles_ns;
             let spread = format!("[{}–{}]", significant(low), significant(high));
-            [
+            let words = [
                 cost.way.to_owned(),
                 cost.what.to_owned(),
                 significant(cost.ns),
                 spread,
-            ]
+            ];
+            let in_units = [units.ticks(cost.ns), units.cycles(cost.ns)];
+            words
+                .into_iter()
+                .chain(in_units.into_iter().flatten())
+                .collect::<Vec<String>>()
         };
-        let head = ["to read the time", "", "ns", ""];
+        let head = ["to read the time", "", "ns", "", "ticks"].map(str::to_owned);
+        let cycles = units.core_ghz.map(|_| units.cycles_head());
+        let head = head.into_iter().chain(cycles);
         let table = columns(head, self.costs.iter().map(row), 2);
         let _ = writeln!(text, "{table}");
+        let _ = writeln!(
+            text,
+            "ticks are those of the counter, and exact; cycles, where they stand, are derived from the rate \
+             of a core\nthat the kernel reports"
+        );
         let ns = |way| {
             self.costs
                 .iter()

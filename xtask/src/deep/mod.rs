@@ -58,7 +58,8 @@ fn smoke(workspace: &Workspace) -> Result<Verdict> {
         command.args(["--", "--include-ignored"]);
         tested(command)
     };
-    let lab = with_ignored("--release --package corelay-lab --features jemalloc --bins --test suite")?;
+    let lab =
+        with_ignored("--release --package corelay-lab --features jemalloc --bins --test suite")?;
     let own = with_ignored("--profile model --package corelay-lab-compare")?;
     let note = format!("{}; own: {}", lab.note, own.note);
     Ok(Verdict::of(lab.is_good && own.is_good, note))

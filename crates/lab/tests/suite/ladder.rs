@@ -22,6 +22,11 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&fine(&corelay(args))).unwrap()
 }
 
+/// Returns text without its line breaks, by which a sentence may be cut.
+fn flowing(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn every_rung_is_right_on_any_number_of_threads() {
     for pages in ["touched", "untouched", "recycled"] {
@@ -72,7 +77,7 @@ fn the_text_has_a_row_for_each_rung_and_the_guess() {
         "--iterations",
         "2000",
         "--samples",
-        "1",
+        "3",
         "--yes",
     ];
     let said = fine(&corelay(&all));
@@ -150,6 +155,36 @@ fn parts_of_the_ladder_are_combined_and_compared() {
             "{pair:?}"
         );
     }
+}
+
+#[test]
+fn the_ballpark_stands_beside_the_figure() {
+    let list = "lab list --iterations 2000 --samples 3 --threads 1,2 --variants biglock,padded --parts 2 \
+                --padding 128 --yes";
+    let list: Vec<&str> = list.split_whitespace().collect();
+    let said = flowing(&fine(&corelay(
+        &[&list[..], &["--guess", "0.001"]].concat(),
+    )));
+    for words in [
+        "You guessed 0.00100 Mops",
+        "too low",
+        "by a sum of costs",
+        "node + lock + link",
+    ] {
+        assert!(said.contains(words), "{words} is missing in {said}");
+    }
+    let told = json(&[&list[..], &["--json"]].concat());
+    assert!(told["ballpark"]["measured"].as_f64().unwrap() > 0.0);
+    let ns = &told["figures"]["ballpark"]["ns"];
+    for cost in ["lock", "node", "insert"] {
+        assert!(ns[cost].as_f64().unwrap() > 0.0, "{ns}");
+    }
+    assert!(
+        !told["figures"]["ballpark"]["estimates"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -299,6 +334,16 @@ fn bad_input_is_refused_in_one_sentence() {
         (
             &["list", "--flags", "pm", "--padding", "64"],
             &["--flags", "--padding"],
+        ),
+        (&["list", "--guess", "0"], &["--guess", "more than 0"]),
+        (&["list", "--guess", "many"], &["--guess", "million keys"]),
+        (
+            &["list", "--guess", "5", "--threads", "2", "--yes"],
+            &["--guess", "one thread"],
+        ),
+        (
+            &["list", "--guess", "5", "--flags"],
+            &["--guess", "--flags"],
         ),
         (&["list", "--secs", "0"], &["--secs", "more than 0"]),
         (&["list", "--secs", "-1"], &["--secs", "more than 0"]),

@@ -188,6 +188,52 @@ fn the_ballpark_stands_beside_the_figure() {
 }
 
 #[test]
+fn without_perf_a_profile_says_so_and_exits_with_1() {
+    let output = program::alone(&["lab", "profile", "--secs", "0.1"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(text(&output.stdout).is_empty());
+    assert!(
+        said.starts_with("error: nothing could be measured: "),
+        "{said}"
+    );
+    assert!(said.contains("perf is not installed"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// perf may be missing here or not permitted: then a sentence says so.
+#[test]
+fn a_profile_names_functions_or_says_why_not() {
+    let profile = "lab profile --secs 0.3 --iterations 20000 --threads 2 --json";
+    let profile: Vec<&str> = profile.split_whitespace().collect();
+    let output = corelay(&profile);
+    if output.status.code() == Some(1) {
+        let said = text(&output.stderr);
+        assert!(said.contains("nothing could be measured: "), "{said}");
+        return;
+    }
+    let told: Value = serde_json::from_str(&fine(&output)).unwrap();
+    let profile = &told["figures"]["profile"];
+    assert!(profile["samples"].as_u64().unwrap() > 0);
+    let functions = profile["functions"].as_array().unwrap();
+    let sum: u64 = functions
+        .iter()
+        .map(|f| f["samples"].as_u64().unwrap())
+        .sum();
+    assert_eq!(sum, profile["samples"].as_u64().unwrap());
+}
+
+/// The process that perf looks at inserts, checks and says nothing.
+#[test]
+fn the_profiled_process_is_right_with_every_rung() {
+    for rung in RUNGS {
+        let args = "lab profile --unprofiled --secs 0.01 --iterations 1000 --threads 2 --rung";
+        let args: Vec<&str> = args.split_whitespace().chain([*rung]).collect();
+        assert_eq!(fine(&corelay(&args)), "", "{rung}");
+    }
+}
+
+#[test]
 fn sources_are_shown_as_they_are_compiled() {
     for rung in RUNGS {
         let said = fine(&corelay(&["lab", "list", "--source", rung]));
@@ -354,6 +400,9 @@ fn bad_input_is_refused_in_one_sentence() {
             &["list", "--secs", "1", "--iterations", "100"],
             &["--secs", "--iterations"],
         ),
+        (&["profile", "--rung", "top"], &["--rung", "top", "biglock"]),
+        (&["profile", "--secs", "0"], &["--secs", "more than 0"]),
+        (&["profile", "--top", "0"], &["--top", "1..=10000"]),
         (&["why", "--threads", "0"], &["--threads"]),
         (&["why", "--iterations", "1e6"], &["--iterations", "1e6"]),
         (

@@ -165,6 +165,11 @@ pub(super) fn variants_help() -> String {
     format!("Rungs to run, of {} [default: all]", rungs::names())
 }
 
+/// Parses the name of one rung.
+pub(super) fn named_rung(text: &str) -> Result<&'static Rung, String> {
+    rungs::named(text)
+}
+
 pub(super) fn rungs(text: &str) -> Result<Rungs, String> {
     let mut rungs: Vec<&'static Rung> = Vec::new();
     for name in text.split(',').map(str::trim) {

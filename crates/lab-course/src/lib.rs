@@ -6,6 +6,7 @@
 //! | [`race`] | several threads count in one number: lost updates, and what being right costs (L9) |
 //! | [`list`] | the ladder: insertion into lists, and the obstacles to its scaling (L1–L6) |
 //! | [`why`] | the time of the ladder's threads, split by what it went into (L7) |
+//! | [`profile`] | what perf sees of a rung, function by function (L7) |
 //! | [`timeline`] | parts of work, thread by thread (L4) |
 //! | [`hash`] | an exercise: a hash table that the reader makes scale, checked and marked (L8) |
 //! | [`guess`] | a guess that the reader makes before a step runs |
@@ -25,6 +26,7 @@ pub mod hash;
 pub mod list;
 pub mod order;
 mod printed;
+pub mod profile;
 pub mod race;
 pub mod report;
 pub mod shown;

@@ -123,6 +123,25 @@ pub(crate) fn allocation(share: f64) -> Printed {
     }
 }
 
+/// Compares the share of the samples in `partitioned` that are of the C library's allocator.
+pub(crate) fn malloc(share: f64) -> Printed {
+    let here = percent(share);
+    let what = match share > ALLOCATION {
+        true => format!("Here, too, more than half: {here}"),
+        false => format!("Not here: {here}"),
+    };
+    Printed {
+        figure: "malloc in partitioned",
+        source: "more than 50 % of the CPU time",
+        here: format!("{here} of the inserting threads' samples"),
+        sentence: format!(
+            "In the source's profile of `partitioned`, on its machine with 20 CPU cores, `malloc` takes more \
+             than 50 % of the CPU time. {what} of the inserting threads' samples are of the C library's \
+             allocator."
+        ),
+    }
+}
+
 /// Compares the time of the slowest thread over that of the fastest, in each of some runs of `rung`, a name in backquotes.
 /// `None` without a run of several threads.
 pub(crate) fn stragglers(rung: &str, ratios: &[f64], threads: usize) -> Option<Printed> {
@@ -207,6 +226,7 @@ mod tests {
         holds(&preallocated(12.0, 2), "gain more");
         holds(&preallocated(2.0, 2), "gain less");
         holds(&allocation(0.81), "Here, too, more than half");
+        holds(&malloc(0.6), "Here, too, more than half");
         let straggling = |ratios: &[f64]| stragglers("`preallocated`", ratios, 2).unwrap();
         holds(&straggling(&[1.0, 3.5]), "as far apart");
         holds(&straggling(&[1.0, 1.6]), "less far apart");
@@ -223,6 +243,7 @@ mod tests {
             preallocated(1.0, 2),
             allocation(0.2),
             allocation(0.5),
+            malloc(0.3),
             stragglers("`preallocated`", &[1.0, 1.02], 2).unwrap(),
             false_sharing(400.0, 800.0),
             false_sharing(400.0, 1_600.0),
@@ -232,7 +253,7 @@ mod tests {
             assert!(!printed.sentence.contains("Here, too"), "{printed:?}");
         }
         holds(&all[0], "0.50 × as fast");
-        holds(&all[6], "which is less");
+        holds(&all[7], "which is less");
         assert!(stragglers("`preallocated`", &[], 2).is_none());
         assert!(stragglers("`preallocated`", &[1.0], 1).is_none());
     }

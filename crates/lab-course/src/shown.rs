@@ -18,6 +18,9 @@ pub struct Shown {
     pub(crate) step: &'static str,
     /// The step's subject, in a line.
     pub title: String,
+    /// The ballpark of the throughput: the question, the reader's guess, and the measured answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ballpark: Option<Guess>,
     /// The question, the reader's guess, and the measured answer.
     pub guess: Option<Guess>,
     /// Words, tables, pictures and sources, in their order.
@@ -42,8 +45,8 @@ pub struct Guess {
     pub(crate) question: String,
     /// Unit of the answers, for instance `%` or `Mops`.
     pub(crate) unit: &'static str,
-    /// The reader's guess; `None` if nobody was asked.
-    pub(crate) guessed: Option<f64>,
+    /// The reader's guess; `None` if there is none.
+    pub guessed: Option<f64>,
     /// The measured answer; `None` if the step found none.
     pub(crate) measured: Option<f64>,
 }
@@ -125,7 +128,7 @@ impl fmt::Display for Shown {
                 Part::Code { caption, text } => writeln!(f, "{caption}\n{}\n", indented(text))?,
             }
         }
-        if let Some(guess) = &self.guess {
+        for guess in self.ballpark.iter().chain(&self.guess) {
             writeln!(f, "{}\n", words::wrap(&guess.sentence(), "", WIDTH))?;
         }
         if !self.look_at.is_empty() {

@@ -258,7 +258,7 @@ impl Point {
     }
 
     /// Runs the point once, or until it has inserted for so many seconds.
-    fn run_for(
+    pub(crate) fn run_for(
         &self,
         cpus: &[Option<usize>],
         keys: &Arc<[u64]>,

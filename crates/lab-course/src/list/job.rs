@@ -197,6 +197,11 @@ impl Gate {
     }
 }
 
+/// Returns the name of a thread that inserts, for the tracer and for perf.
+fn thread_name(number: usize) -> String {
+    format!("inserter-{number}")
+}
+
 impl Job {
     /// Returns the number of keys of all threads.
     pub(crate) fn all(&self) -> usize {
@@ -269,7 +274,8 @@ impl Job {
                     let own = prepare(own);
                     self.lap(number, gate, |me| body(me, own))
                 };
-                let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
+                let builder = std::thread::Builder::new().name(thread_name(number));
+                let spawned = builder.spawn_scoped(scope, thread);
                 // No thread may wait at the gate for one that could not be started.
                 spawned.inspect_err(|_| gate.arrive())
             };
@@ -298,7 +304,7 @@ impl Job {
 
     /// Names the calling thread and pins it to its CPU.
     fn settle(&self, number: usize) {
-        trace::name_thread(&format!("inserter-{number}"));
+        trace::name_thread(&thread_name(number));
         if let Some(cpu) = self.cpus.get(number).copied().flatten() {
             // A thread that cannot be pinned runs elsewhere; a note of the probe says so.
             let _ = corelay_topology::pin_current_thread(cpu);

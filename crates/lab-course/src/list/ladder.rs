@@ -1,5 +1,6 @@
 //! The whole ladder: every rung over the numbers of threads, and two sweeps beside it.
 
+use super::ballpark::Costs;
 use super::climb::{Climb, Climbed, Point, Seconds};
 use super::job::Pages;
 use super::rungs::{self, Rung};
@@ -45,6 +46,8 @@ pub struct Ladder {
     pub(crate) parts: Vec<[Climbed; 2]>,
     /// The machine's mode with the most samples. Comparisons are made within it.
     pub(crate) mode: Mode,
+    /// The costs of an insertion's steps, measured before the first run.
+    pub(crate) costs: Costs,
     /// The length that runs were to have, if they were to have one.
     pub(crate) seconds: Option<Seconds>,
 }
@@ -118,6 +121,7 @@ impl Plan {
         cpus: &[Option<usize>],
         mut tick: impl FnMut(&str),
     ) -> Option<Ladder> {
+        let costs = Costs::measure(rig);
         let mut climb = Climb::new(self.points(), cpus).lasting(self.seconds);
         if !climb.measure(rig, self.rounds, &mut tick) {
             return None;
@@ -137,6 +141,7 @@ impl Plan {
             paddings,
             parts,
             mode,
+            costs,
             seconds: self.seconds,
         };
         ladder.name_sweeps();

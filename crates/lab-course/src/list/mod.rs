@@ -11,10 +11,12 @@
 //! | `usage` | the kernel's counts |
 //! | [`ladder`], [`show`] | the whole ladder, and its output |
 //! | `words` | the sentences about the figures |
+//! | [`ballpark`] | the throughput by a sum of costs, before the first run |
 //! | [`flags`] | the parts of the ladder in any combination, and what each gains |
 //! | `size` | the size of the runs, in words |
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
+pub mod ballpark;
 pub mod climb;
 mod elsewhere;
 pub mod flags;

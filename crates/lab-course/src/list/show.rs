@@ -1,5 +1,6 @@
 //! The output of the ladder: tables, pictures, and sentences about the figures.
 
+use super::ballpark::{self, Estimate};
 use super::climb::Climbed;
 use super::ladder::Ladder;
 use super::rungs::RUNGS;
@@ -25,8 +26,9 @@ pub const QUESTION: Question = Question {
 const WIDTH: f64 = 760.0;
 
 impl Ladder {
-    /// Writes the figures up as a step of the course.
-    pub fn shown(self, mut guess: Guess) -> Shown {
+    /// Writes the figures up as a step of the course. `ballpark` is the guess of
+    /// [`ballpark::QUESTION`], if it was asked.
+    pub fn shown(self, mut ballpark: Option<Guess>, mut guess: Guess) -> Shown {
         let most = self.most();
         guess.measured = self.speed_up("biglock", most).filter(|_| most > 1);
         let mut shown = Shown::new(
@@ -37,6 +39,11 @@ impl Ladder {
         shown
             .parts
             .push(Part::Words(size::what(first, self.seconds, self.mode)));
+        let estimates = self.estimates();
+        if let Some(table) = ballpark::table(&estimates) {
+            shown.parts.push(Part::Words(self.costs.words()));
+            shown.parts.push(Part::Table(table));
+        }
         shown.parts.push(Part::Table(self.table()));
         let runs = self.rungs.iter().map(|c| (c.point.rung.name.to_owned(), c));
         shown
@@ -49,7 +56,11 @@ impl Ladder {
         shown
             .parts
             .extend(printed::table(&printed).map(Part::Table));
-        shown.look_at = self.look_at();
+        if let Some(ballpark) = &mut ballpark {
+            ballpark.measured = self.rung("biglock", 1).and_then(|c| c.mops(self.mode));
+        }
+        shown.look_at = ballpark::sentences(ballpark.as_ref(), &estimates);
+        shown.look_at.extend(self.look_at());
         shown
             .look_at
             .extend(printed.iter().map(|printed| printed.sentence.clone()));
@@ -58,8 +69,10 @@ impl Ladder {
         shown.figures = json!({
             "mode": self.mode,
             "speed_ups": self.speed_ups(),
+            "ballpark": { "ns": self.costs, "estimates": estimates },
             "printed": printed,
         });
+        shown.ballpark = ballpark;
         shown.guess = Some(guess);
         shown.runs = self.all().map(|climbed| climbed.run.clone()).collect();
         shown
@@ -309,6 +322,19 @@ impl Ladder {
             Part::Table(grid),
             Part::Picture(picture("parts", caption, plot)),
         ]
+    }
+
+    /// Estimates the first rungs, with one thread and with the most.
+    fn estimates(&self) -> Vec<Estimate> {
+        let most = self.most();
+        let estimate = |&climbed: &&Climbed| {
+            let (rung, threads) = (climbed.point.rung.name, climbed.point.threads);
+            let is_asked = threads == most || (rung, threads) == ("biglock", 1);
+            let mops = climbed.mops(self.mode).filter(|_| is_asked)?;
+            self.costs.estimate(rung, threads, mops)
+        };
+        let rungs = self.rungs.iter();
+        rungs.filter_map(|climbed| estimate(&climbed)).collect()
     }
 
     /// Returns the figures that the source prints and this ladder has, too.

@@ -113,7 +113,7 @@ fn step(shown: &Shown) -> Markup {
                 &shown.wrong,
             ))
         }
-        @if let Some(guess) = &shown.guess { (guessed(guess)) }
+        @for guess in shown.ballpark.iter().chain(&shown.guess) { (guessed(guess)) }
         @for part in &shown.parts {
             @match part {
                 Part::Words(words) => { p { (prose(words)) } }

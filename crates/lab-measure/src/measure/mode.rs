@@ -19,7 +19,7 @@ pub const NEAR_FACTOR: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// Their round trip, in nanoseconds.
-    pub(crate) rtt_ns: f64,
+    pub rtt_ns: f64,
     /// Whether the two CPUs are hardware threads of one core.
     pub(crate) on_one_core: bool,
 }

@@ -109,6 +109,7 @@ fn the_course_names_its_steps() {
         "3  why",
         "4  timeline",
         "5  hash",
+        "profile",
         "check",
         "greedy",
         "order",

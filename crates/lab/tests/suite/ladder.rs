@@ -22,6 +22,11 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&fine(&corelay(args))).unwrap()
 }
 
+/// Returns text without its line breaks, by which a sentence may be cut.
+fn flowing(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn every_rung_is_right_on_any_number_of_threads() {
     for pages in ["touched", "untouched", "recycled"] {
@@ -72,7 +77,7 @@ fn the_text_has_a_row_for_each_rung_and_the_guess() {
         "--iterations",
         "2000",
         "--samples",
-        "1",
+        "3",
         "--yes",
     ];
     let said = fine(&corelay(&all));
@@ -149,6 +154,82 @@ fn parts_of_the_ladder_are_combined_and_compared() {
             pair == ["m", "pl", "pml"] || pair == ["l", "pm", "pml"],
             "{pair:?}"
         );
+    }
+}
+
+#[test]
+fn the_ballpark_stands_beside_the_figure() {
+    let list = "lab list --iterations 2000 --samples 3 --threads 1,2 --variants biglock,padded --parts 2 \
+                --padding 128 --yes";
+    let list: Vec<&str> = list.split_whitespace().collect();
+    let said = flowing(&fine(&corelay(
+        &[&list[..], &["--guess", "0.001"]].concat(),
+    )));
+    for words in [
+        "You guessed 0.00100 Mops",
+        "too low",
+        "by a sum of costs",
+        "node + lock + link",
+    ] {
+        assert!(said.contains(words), "{words} is missing in {said}");
+    }
+    let told = json(&[&list[..], &["--json"]].concat());
+    assert!(told["ballpark"]["measured"].as_f64().unwrap() > 0.0);
+    let ns = &told["figures"]["ballpark"]["ns"];
+    for cost in ["lock", "node", "insert"] {
+        assert!(ns[cost].as_f64().unwrap() > 0.0, "{ns}");
+    }
+    assert!(
+        !told["figures"]["ballpark"]["estimates"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn without_perf_a_profile_says_so_and_exits_with_1() {
+    let output = program::alone(&["lab", "profile", "--secs", "0.1"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(text(&output.stdout).is_empty());
+    assert!(
+        said.starts_with("error: nothing could be measured: "),
+        "{said}"
+    );
+    assert!(said.contains("perf is not installed"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// perf may be missing here or not permitted: then a sentence says so.
+#[test]
+fn a_profile_names_functions_or_says_why_not() {
+    let profile = "lab profile --secs 0.3 --iterations 20000 --threads 2 --json";
+    let profile: Vec<&str> = profile.split_whitespace().collect();
+    let output = corelay(&profile);
+    if output.status.code() == Some(1) {
+        let said = text(&output.stderr);
+        assert!(said.contains("nothing could be measured: "), "{said}");
+        return;
+    }
+    let told: Value = serde_json::from_str(&fine(&output)).unwrap();
+    let profile = &told["figures"]["profile"];
+    assert!(profile["samples"].as_u64().unwrap() > 0);
+    let functions = profile["functions"].as_array().unwrap();
+    let sum: u64 = functions
+        .iter()
+        .map(|f| f["samples"].as_u64().unwrap())
+        .sum();
+    assert_eq!(sum, profile["samples"].as_u64().unwrap());
+}
+
+/// The process that perf looks at inserts, checks and says nothing.
+#[test]
+fn the_profiled_process_is_right_with_every_rung() {
+    for rung in RUNGS {
+        let args = "lab profile --unprofiled --secs 0.01 --iterations 1000 --threads 2 --rung";
+        let args: Vec<&str> = args.split_whitespace().chain([*rung]).collect();
+        assert_eq!(fine(&corelay(&args)), "", "{rung}");
     }
 }
 
@@ -300,6 +381,16 @@ fn bad_input_is_refused_in_one_sentence() {
             &["list", "--flags", "pm", "--padding", "64"],
             &["--flags", "--padding"],
         ),
+        (&["list", "--guess", "0"], &["--guess", "more than 0"]),
+        (&["list", "--guess", "many"], &["--guess", "million keys"]),
+        (
+            &["list", "--guess", "5", "--threads", "2", "--yes"],
+            &["--guess", "one thread"],
+        ),
+        (
+            &["list", "--guess", "5", "--flags"],
+            &["--guess", "--flags"],
+        ),
         (&["list", "--secs", "0"], &["--secs", "more than 0"]),
         (&["list", "--secs", "-1"], &["--secs", "more than 0"]),
         (&["list", "--secs", "nan"], &["--secs", "more than 0"]),
@@ -309,6 +400,9 @@ fn bad_input_is_refused_in_one_sentence() {
             &["list", "--secs", "1", "--iterations", "100"],
             &["--secs", "--iterations"],
         ),
+        (&["profile", "--rung", "top"], &["--rung", "top", "biglock"]),
+        (&["profile", "--secs", "0"], &["--secs", "more than 0"]),
+        (&["profile", "--top", "0"], &["--top", "1..=10000"]),
         (&["why", "--threads", "0"], &["--threads"]),
         (&["why", "--iterations", "1e6"], &["--iterations", "1e6"]),
         (

@@ -4,6 +4,7 @@
 use super::step::{INTERRUPTED, Size, StepFlags};
 use crate::cli::list::{List, Numbers, secs};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::ballpark;
 use corelay_lab_course::list::climb::Seconds;
 use corelay_lab_course::list::flags::{self, Flags};
 use corelay_lab_course::list::job::Pages;
@@ -99,12 +100,25 @@ pub(super) struct Args {
           value_parser = crate::cli::list::number(1..=1000))]
     samples: u64,
 
+    /// Your guess of the ballpark, in Mops: the keys that `biglock` inserts with one thread, in millions
+    /// per second [default: the step asks]
+    #[arg(long, allow_negative_numbers = true, value_name = "MOPS", value_parser = guess,
+          conflicts_with_all = ["flags", "source"])]
+    guess: Option<f64>,
+
     /// Print the source code of all rungs, or of one, and run nothing
     #[arg(long, value_name = "RUNG", num_args = 0..=1, default_missing_value = "all")]
     source: Option<String>,
 
     #[command(flatten)]
     step: StepFlags,
+}
+
+fn guess(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(mops) if mops > 0.0 && mops.is_finite() => Ok(mops),
+        _ => Err("a guess is a number of million keys per second, more than 0".to_owned()),
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -149,6 +163,11 @@ pub(super) struct Rungs(pub(super) Vec<&'static Rung>);
 /// Returns the help of `--variants`, with the rungs of this build.
 pub(super) fn variants_help() -> String {
     format!("Rungs to run, of {} [default: all]", rungs::names())
+}
+
+/// Parses the name of one rung.
+pub(super) fn named_rung(text: &str) -> Result<&'static Rung, String> {
+    rungs::named(text)
 }
 
 pub(super) fn rungs(text: &str) -> Result<Rungs, String> {
@@ -201,7 +220,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     let plan = args.plan(&host)?;
     let shown = match &args.flags {
         Some(Combinations(flags)) => combine(flags, &plan, &host)?,
-        None => measure(&plan, &args.step, &host)?,
+        None => measure(&plan, args.guess, &args.step, &host)?,
     };
     match shown {
         Some(shown) => args.step.print(&shown),
@@ -220,15 +239,36 @@ pub(super) fn step(host: &Host, flags: &StepFlags, size: Size) -> Result<Shown, 
         padding: paddings(PADDINGS)?,
         pages: Before::default(),
         samples: usual_samples(size),
+        guess: None,
         source: None,
         flags: None,
         step: flags.clone(),
     };
-    measure(&args.plan(host)?, flags, host)?.ok_or_else(|| INTERRUPTED.to_owned())
+    measure(&args.plan(host)?, None, flags, host)?.ok_or_else(|| INTERRUPTED.to_owned())
 }
 
-/// Asks for the guess and measures. Returns `None` if Ctrl-C came before every point had a sample.
-fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>, String> {
+/// Asks for the guesses and measures. Returns `None` if Ctrl-C came before every point had a sample.
+fn measure(
+    plan: &Plan,
+    guessed: Option<f64>,
+    flags: &StepFlags,
+    host: &Host,
+) -> Result<Option<Shown>, String> {
+    let ballpark = match (guessed, has_lone_biglock(plan)) {
+        (Some(_), false) => {
+            return Err(
+                "--guess is of `biglock` with one thread; add it to --variants and 1 to --threads"
+                    .to_owned(),
+            );
+        }
+        (Some(mops), true) => {
+            let mut guess = ballpark::QUESTION.unasked();
+            guess.guessed = Some(mops);
+            Some(guess)
+        }
+        (None, true) => Some(flags.ask(ballpark::QUESTION)?),
+        (None, false) => None,
+    };
     let guess = flags.ask(QUESTION)?;
     let ladder = run_all(
         plan.most(),
@@ -237,7 +277,12 @@ fn measure(plan: &Plan, flags: &StepFlags, host: &Host) -> Result<Option<Shown>,
         host,
         |rig, cpus, tick| plan.measure(rig, cpus, tick),
     )?;
-    Ok(ladder.map(|ladder| ladder.shown(guess)))
+    Ok(ladder.map(|ladder| ladder.shown(ballpark, guess)))
+}
+
+/// Whether the plan has the rung and the thread of the ballpark's question.
+fn has_lone_biglock(plan: &Plan) -> bool {
+    plan.threads.contains(&1) && plan.rungs.iter().any(|rung| rung.name == "biglock")
 }
 
 /// Measures combinations of the ladder's parts. Returns `None` if Ctrl-C came too soon.

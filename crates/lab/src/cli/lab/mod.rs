@@ -6,6 +6,7 @@ mod greedy;
 mod hash;
 mod list;
 mod order;
+mod profile;
 mod race;
 mod report;
 mod step;
@@ -52,7 +53,11 @@ const STEPS: &[Step] = &[
 ];
 
 /// The commands beside the course: the name of each, and what it shows.
-const EXTRA: [(&str, &str); 3] = [
+const EXTRA: [(&str, &str); 4] = [
+    (
+        "profile",
+        "which functions of a rung of the ladder take the time, by perf",
+    ),
     (
         "check",
         "whether each structure, shared by each method, is linearizable",
@@ -95,6 +100,7 @@ enum Command {
     Why(why::Args),
     Timeline(timeline::Args),
     Hash(hash::Args),
+    Profile(profile::Args),
     Check(check::Args),
     Greedy(greedy::Args),
     Order(order::Args),
@@ -136,6 +142,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         Command::Why(args) => why::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Hash(args) => hash::run(args),
+        Command::Profile(args) => profile::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Greedy(args) => greedy::run(args),
         Command::Order(args) => order::run(args),

@@ -109,17 +109,25 @@ impl<S: Structure> Rival for Copies<S> {
         self.placed(|place| self.copies.write(place, Change::Remove(key)))
     }
 
-    /// The keys of the first copy, and again those of each copy that differs: they then count as
-    /// surplus.
+    /// The keys of the first copy; those of all if the copies differ, which then count as surplus.
     fn keys(&self) -> Vec<u64> {
         let mut all: Vec<Vec<u64>> = Vec::new();
-        self.copies.each(|copy| {
-            let keys: Vec<u64> = copy.0.keys().collect();
-            if all.first() != Some(&keys) {
-                all.push(keys);
+        self.copies.each(|copy| all.push(copy.0.keys().collect()));
+        let in_order = |keys: &Vec<u64>| {
+            let mut keys = keys.clone();
+            // Where operations name their keys, copies may hold them in different places: two hash
+            // tables do.
+            if S::HAS_KEYS {
+                keys.sort_unstable();
             }
-        });
-        all.concat()
+            keys
+        };
+        let first = all.first().map(in_order);
+        let others = all.iter().skip(1);
+        match others.map(in_order).all(|keys| Some(keys) == first) {
+            true => all.swap_remove(0),
+            false => all.concat(),
+        }
     }
 }
 

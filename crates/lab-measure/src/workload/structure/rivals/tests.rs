@@ -2,9 +2,10 @@ use super::*;
 use crate::method::rwlock::ReadWrite;
 use crate::workload::operation::Operation;
 use crate::workload::operation::Workload;
-use crate::workload::random::Random;
+use crate::workload::random::{Choice, Distribution, Random};
 use corelay_structures::seq::{BinaryHeap, ChainedMap, SearchTree, SkipList, SortedList, VecDeque};
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
 
 /// Runs a generic function for each pair of a structure and its rival.
 macro_rules! each {
@@ -47,6 +48,8 @@ macro_rules! each_lock {
     ($check:ident, $structure:ty) => {
         $check::<$structure, Locked<RwLock<$structure>>>();
         $check::<$structure, Locked<parking_lot::RwLock<$structure>>>();
+        $check::<$structure, Copies<$structure>>();
+        $check::<$structure, TwoCopies<$structure>>();
     };
 }
 
@@ -131,4 +134,84 @@ fn every_shard_gets_about_its_share_of_the_keys() {
     let even = 10_000 / shards.len();
     let fair = |&len: &usize| (even / 2..=even * 2).contains(&len);
     assert!(shards.iter().all(fair), "{shards:?}");
+}
+
+/// A structure whose readers wait a while for each other.
+struct Meeting {
+    keys: Vec<u64>,
+}
+
+/// Readers that are inside, and the most that ever were.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+impl Structure for Meeting {
+    const NAME: &'static str = "meeting";
+    const BYTES_PER_KEY: u64 = 8;
+
+    fn empty(_: usize) -> Self {
+        Self { keys: Vec::new() }
+    }
+
+    fn methods() -> Vec<Entry<SharedStructure<Self>>> {
+        super::super::methods()
+    }
+
+    fn look(&self, _: u64) -> Option<u64> {
+        let inside = INSIDE.fetch_add(1, Ordering::SeqCst) + 1;
+        MOST.fetch_max(inside, Ordering::SeqCst);
+        // Long enough for another reader to come in, also on one CPU.
+        for _ in 0..1_000 {
+            if MOST.load(Ordering::SeqCst) > 1 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        None
+    }
+
+    fn insert(&mut self, key: u64, ledger: &mut Ledger) -> bool {
+        ledger.came(key);
+        self.keys.push(key);
+        true
+    }
+
+    fn remove(&mut self, _: u64, _: &mut Ledger) -> Option<u64> {
+        None
+    }
+
+    fn keys(&self) -> impl Iterator<Item = u64> {
+        self.keys.iter().copied()
+    }
+}
+
+/// The catalogue's methods, not only the rivals behind them.
+#[test]
+fn readers_meet_inside_where_the_catalogue_says_that_they_share() {
+    let workload = SharedStructure::<Meeting>::new(1, 0);
+    let methods = SharedStructure::<Meeting>::methods();
+    for (name, most) in [
+        ("mutex", 1),
+        ("rwlock", 2),
+        ("parking-lot-rwlock", 2),
+        ("node-replication", 2),
+    ] {
+        MOST.store(0, Ordering::SeqCst);
+        let method = method::named(&methods, name).unwrap().unwrap();
+        let contender = method
+            .build(workload, &Point::small(2), &Default::default())
+            .unwrap();
+        let draw = Distribution::new(Choice::Uniform, Workload::choices(workload, 1), 1);
+        // Each client runs one block of reads.
+        let stop = Arc::new(AtomicBool::new(true));
+        std::thread::scope(|scope| {
+            for client in 0..2 {
+                let client = Client::new(client, draw.stream(client, 0), Arc::clone(&stop));
+                let contender = &contender;
+                scope.spawn(move || contender.client(client));
+            }
+        });
+        assert_eq!(MOST.load(Ordering::SeqCst), most, "{name}");
+    }
 }

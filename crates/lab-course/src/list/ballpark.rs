@@ -50,6 +50,8 @@ pub(crate) struct Costs {
     pub(crate) insert: f64,
     /// Moving a cache line to another core: half a round trip; `None` if it cannot be probed.
     pub(crate) line: Option<f64>,
+    /// CPUs that the process may use: more threads than that do not work at once.
+    pub(crate) cpus: usize,
 }
 
 /// An estimate of one rung with so many threads.
@@ -73,6 +75,7 @@ impl Costs {
             lock: per_step(locks),
             node: per_step(nodes),
             insert: per_step(insertions),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
             line: rig.distance().map(|distance| distance.rtt_ns / 2.0),
         }
     }
@@ -104,12 +107,13 @@ impl Costs {
         threads: usize,
         measured: f64,
     ) -> Option<Estimate> {
-        let n = threads as f64;
-        let by = |text: &str| match threads {
+        let at_once = threads.min(self.cpus);
+        let n = at_once as f64;
+        let by = |text: &str| match at_once {
             1 => text.to_owned(),
-            _ => format!("({text}) / {threads}"),
+            _ => format!("({text}) / {at_once}"),
         };
-        let (sum, ns) = match (rung, threads) {
+        let (sum, ns) = match (rung, at_once) {
             ("biglock", 1) => (
                 "node + lock + link".to_owned(),
                 self.node + self.lock + self.insert,
@@ -263,6 +267,7 @@ mod tests {
         node: 30.0,
         insert: 10.0,
         line: Some(60.0),
+        cpus: 4,
     };
 
     #[test]
@@ -272,6 +277,8 @@ mod tests {
         assert_eq!(mops("biglock", 2), Some(5.0));
         assert_eq!(mops("partitioned", 2), Some(50.0));
         assert_eq!(mops("padded", 4), Some(400.0));
+        // Threads that take turns on a CPU add nothing.
+        assert_eq!(mops("padded", 64), Some(400.0));
         assert_eq!(mops("pool", 1), None);
         let no_line = Costs {
             line: None,

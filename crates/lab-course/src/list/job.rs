@@ -358,6 +358,11 @@ impl<'a> Worker<'a> {
         self.number * self.job.share..(self.number + 1) * self.job.share
     }
 
+    /// Returns the thread's number, from 0.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
     /// Takes the thread's next part.
     pub(crate) fn take<I: Iterator>(&self, parts: &Parts<I>) -> Option<I::Item> {
         parts.take(self.number)

@@ -381,6 +381,9 @@ impl Ladder {
             both("partitioned", "preallocated").map(|(p, q)| words::preallocated(p, q)),
             words::padding(&paddings, pages, self.mode),
             parts.map(|(few, many)| words::parts(few, many)),
+            both("percpu", "balanced")
+                .zip(mops("padded"))
+                .map(|((percpu, balanced), padded)| words::percpu(percpu, balanced, padded)),
             both("pool", "system").map(|(pool, system)| words::pool(pool, system)),
             both("delegated", "biglock")
                 .map(|(delegated, biglock)| words::delegated(delegated, biglock, mops("padded"))),

@@ -123,6 +123,39 @@ pub(super) fn parts(few: (usize, f64), many: (usize, f64)) -> String {
     format!("{both} {what} `corelay lab timeline` draws it.")
 }
 
+/// A list for each CPU under a lock, beside a list for each thread in one line, and in lines of its
+/// own.
+pub(super) fn percpu(percpu: f64, balanced: f64, padded: f64) -> String {
+    let what = match compare(percpu, balanced) {
+        Ordering::Greater => format!(
+            "`percpu`, a list for each CPU, is {} as fast as `balanced`: no CPU writes another one's line.",
+            times(percpu / balanced)
+        ),
+        Ordering::Equal => {
+            "`percpu`, a list for each CPU, is as fast as `balanced`: what it saves in shared lines, if \
+             anything, its locks cost."
+                .to_owned()
+        }
+        Ordering::Less => format!(
+            "`percpu`, a list for each CPU, is only {} as fast as `balanced`: its locks cost more than shared \
+             lines.",
+            times(percpu / balanced)
+        ),
+    };
+    let beside = match compare(percpu, padded) {
+        Ordering::Less => format!(
+            "Padding is the better cure here, {} as fast: a thread of a program may be moved to another CPU \
+             between its look at the CPU and the insertion, so each list needs a lock, which nobody else wants \
+             and which costs something all the same.",
+            times(padded / percpu)
+        ),
+        _ => "It costs no more than padding here, though each list has a lock: a thread may be moved to another \
+              CPU between its look at the CPU and the insertion."
+            .to_owned(),
+    };
+    format!("{what} {beside}")
+}
+
 /// Nodes from a pool beside nodes from the system's allocator.
 pub(super) fn pool(pool: f64, system: f64) -> String {
     let ratio = times(pool / system);
@@ -186,6 +219,13 @@ mod tests {
         holds(&many, "More parts are slower here");
         assert!(!many.contains("takes fewer"), "{many}");
         holds(&parts((2, 1000.0), (128, 1001.0)), "no difference");
+        let dear = percpu(120.0, 60.0, 600.0);
+        holds(&dear, "2.0");
+        holds(&dear, "better cure");
+        holds(&percpu(60.0, 60.0, 62.0), "no more than padding");
+        let slow = percpu(30.0, 60.0, 20.0);
+        holds(&slow, "cost more than shared lines");
+        assert!(!slow.contains("better cure"), "{slow}");
         holds(&pool(800.0, 75.0), "can free each node");
         holds(&pool(75.0, 75.0), "not what takes the time");
         holds(&pool(50.0, 75.0), "only 0.67");

@@ -10,6 +10,7 @@ pub(crate) const RUNGS: &[&str] = &[
     "preallocated",
     "balanced",
     "padded",
+    "percpu",
     "system",
     "mimalloc",
     #[cfg(all(feature = "jemalloc", unix))]
@@ -275,9 +276,10 @@ fn lost_time_is_split_into_parts() {
         ];
         assert!(all.iter().all(|&ns| ns >= 0.0), "{rung}: {split}");
         assert!(all.iter().sum::<f64>() > 0.0, "{rung}: {split}");
-        // Only one has a lock, and three have their nodes from before.
-        assert!(of("locks") == 0.0 || rung == "biglock", "{rung}: {split}");
-        let before = ["preallocated", "balanced", "padded"].contains(&&**rung);
+        // Two have locks, and four have their nodes from before.
+        let has_lock = ["biglock", "percpu"].contains(&&**rung);
+        assert!(of("locks") == 0.0 || has_lock, "{rung}: {split}");
+        let before = ["preallocated", "balanced", "padded", "percpu"].contains(&&**rung);
         assert!(!before || of("nodes") == 0.0, "{rung}: {split}");
     }
     assert!(!splits.is_empty());

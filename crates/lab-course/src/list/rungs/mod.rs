@@ -9,6 +9,7 @@ mod locked;
 mod mimalloc;
 mod padded;
 mod partitioned;
+mod percpu;
 mod pool;
 mod preallocated;
 mod system;
@@ -63,6 +64,7 @@ pub const RUNGS: &[Rung] = &[
     rung!(preallocated, "all nodes made before", parts: false, padded: false),
     rung!(balanced, "parts: a free thread takes the next", parts: true, padded: false),
     rung!(padded, "room between the lists' heads", parts: true, padded: true),
+    rung!(percpu, "a list for each CPU, under a lock", parts: true, padded: false),
     rung!(system, "padded, nodes from the system", parts: true, padded: true),
     rung!(mimalloc, "padded, nodes from mimalloc", parts: true, padded: true),
     #[cfg(all(feature = "jemalloc", unix))]

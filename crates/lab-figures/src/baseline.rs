@@ -83,8 +83,8 @@ pub(super) fn words(m: &Measured<'_>, key: &str) -> Option<String> {
         )
     } else {
         format!(
-            "One thread without synchronisation does {} Mops, {} as many as the fastest method at the \
-             last point, {}: where the operation is this short, one thread alone is the fastest way.",
+            "One thread without synchronisation does {} Mops, {} as many as all threads together by the \
+             fastest method at the last point, {}: here sharing costs more than the other threads bring.",
             significant(alone),
             times(alone / fastest),
             code(best)

@@ -154,7 +154,7 @@ fn why(m: &Measured<'_>) -> Grid {
             "latency, ns",
             "lines looked at for a request",
             "KiB of a server's lines",
-            "lines moved per operation (model)",
+            "lines moved per operation (model, 8 clients)",
             "loads from memory per operation",
         ]
         .map(str::to_owned)
@@ -197,6 +197,13 @@ fn beyond_the_peak(m: &Measured<'_>) -> Option<String> {
         .flatten()
         .filter(|(_, ratio)| *ratio > 1.1);
     let grown: Vec<String> = grown.map(|(words, _)| words).collect();
+    if grown.is_empty() {
+        return Some(format!(
+            "From {peak} to {most} lines throughput falls to {}, and nothing in the table that could explain \
+             it grows by a tenth.",
+            times(last / high)
+        ));
+    }
     let l1 = m.machine().caches.iter().find(|cache| cache.level == 1);
     let l1 = l1.map_or(String::new(), |cache| {
         format!(

@@ -12,9 +12,9 @@ pub(super) const KERNEL: &str = "kernel";
 /// A function and its samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Function {
-    /// Its name, without the parameters that the compiler adds.
+    /// The function's name, without the parameters that the compiler adds.
     pub(super) name: String,
-    /// The file that it is in: the program, a library, or [`KERNEL`].
+    /// The file that the function is in: the program, a library, or [`KERNEL`].
     pub(super) object: String,
     pub(super) samples: u64,
 }

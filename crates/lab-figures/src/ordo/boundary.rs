@@ -16,7 +16,7 @@ const LIST: &str = "rlu-list";
 const TRANSFER: &str = "stm-transfer";
 const RMAP: &str = "oplog-rmap";
 
-/// What the boundary does to each class of algorithms.
+/// The sentence on the cost of the boundary for each class of algorithms.
 const OF_ALL: &str = "Read-log-update and TL2 pay for a wider boundary only where a comparison is left open: they \
      are what the slides call physical to logical timestamping. OpLog is what they call physical \
      timestamping, and pays in each update.";

@@ -37,15 +37,7 @@ pub(super) fn panel(key: &'static str, title: &'static str, size: &Size, bench: 
 
 /// The values of the four parts, and of what is left of the whole.
 fn values(parts: TimeOfParts) -> [f64; 5] {
-    let TimeOfParts {
-        copying,
-        locking,
-        ordering,
-        waiting,
-        whole,
-    } = parts;
-    let rest = whole.saturating_sub(copying + locking + ordering + waiting);
-    [copying, locking, ordering, waiting, rest].map(|ticks| ticks as f64)
+    parts.with_rest().map(|ticks| ticks as f64)
 }
 
 /// The shares of the parts in a thread's time, at the most threads, and their number.
@@ -92,7 +84,7 @@ pub(super) fn stacks(m: &Measured<'_>, pairs: &[Pair]) -> Vec<Stack> {
     }]
 }
 
-/// What the parts are, and what they leave out.
+/// The sentences that define the parts and the rest.
 const MEANING: &str = "The time of parts: copying is that of objects into the log and back; locking \
      is that of records and locks, of what an abort undoes, and of waits for locks; ordering is \
      that of announcing a commit, drawing its time and telling it to sessions; waiting is that for \

@@ -4,7 +4,7 @@ use corelay_lab_measure::schema::Run;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::units::Units;
 
-/// What the two units are.
+/// The sentences that define ticks and cycles.
 pub(super) const MEANING: &str = "Ticks are what the clocks count, and exact. Cycles of a core are derived from the rate that \
      the kernel has reported, and the core may have run at another one.";
 

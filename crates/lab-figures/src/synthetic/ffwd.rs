@@ -70,7 +70,7 @@ fn the_baseline_is_compared_both_ways() {
     let (fast, slow) = (told(1000.0), told(5.0));
     assert!(fast.contains("a lock between two threads: 100 ×"), "{fast}");
     assert!(
-        fast.contains("one thread alone is the fastest way"),
+        fast.contains("sharing costs more than the other threads bring"),
         "{fast}"
     );
     assert!(

@@ -2,7 +2,7 @@
 //! sharing ("single-threaded", the slides on ffwd).
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::operation::{Aligned, Answer, LINE_BYTES, Operation, Workload};
+use crate::workload::operation::{Aligned, Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub const fn method<W: Workload>() -> Method<W> {
     let method = Method::new(NAME, Kind::Alone, |workload, point, _| {
         Ok(Box::new(Alone::new(workload, point)))
     });
-    method.taking(LINE_BYTES as u64)
+    method.taking(size_of::<Aligned<W::Object>>() as u64)
 }
 
 /// The objects of one thread.

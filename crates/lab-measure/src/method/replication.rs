@@ -14,7 +14,7 @@
 //! ("inactive replicas", section 5.2).
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::operation::{Aligned, Answer, LINE_BYTES, Operation, Workload};
+use crate::workload::operation::{Aligned, Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_topology::{memory_nodes, node_of_cpu};
@@ -143,11 +143,12 @@ impl<D: Dispatch<WriteOperation: 'static> + Sync> Replicated<D> {
 }
 
 /// The method `node-replication`, with a copy for each memory node.
-pub(super) const fn method<W: Workload>() -> Method<W> {
+pub(super) fn method<W: Workload>() -> Method<W> {
     let method = Method::new(NAME, Kind::Direct, |workload, point, _| {
         Ok(Box::new(Objects::new(workload, point, copies_here())?))
     });
-    method.taking(2 * LINE_BYTES as u64)
+    let object = size_of::<Aligned<Mutex<W::Object>>>();
+    method.taking((copies_here() * object) as u64)
 }
 
 /// A copy of all objects of a workload. The mutexes are never locked by an operation: they only

@@ -454,6 +454,19 @@ impl TimeOfParts {
         *self == Self::default()
     }
 
+    /// The time of the four parts, in the order of the fields, and the rest of the whole.
+    pub fn with_rest(self) -> [u64; 5] {
+        let Self {
+            copying,
+            locking,
+            ordering,
+            waiting,
+            whole,
+        } = self;
+        let rest = whole.saturating_sub(copying + locking + ordering + waiting);
+        [copying, locking, ordering, waiting, rest]
+    }
+
     /// The sums or differences of both, field by field.
     fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use super::footnotes;
 use crate::plot::{grouped, percent, significant};
 use crate::table::columns::columns;
-use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size, TimeOfParts};
+use corelay_lab_measure::schema::{ConflictCounts, Mode, Results, Run, Size};
 use std::fmt::Write;
 
 /// The unit of throughput.
@@ -141,25 +141,16 @@ fn row(run: &Run, per_mops: f64) -> Vec<String> {
 /// Says where a run's clients spent their time, if the method takes the time of its parts.
 fn parts(run: &Run) -> Option<String> {
     let counts: ConflictCounts = run.samples.iter().filter_map(|s| s.counts).sum();
-    let TimeOfParts {
-        copying,
-        locking,
-        ordering,
-        waiting,
-        whole,
-    } = counts.parts;
-    let known = [copying, locking, ordering, waiting];
-    let rest = whole.saturating_sub(known.iter().sum());
+    let whole = counts.parts.whole;
     let share = |ticks: u64| percent(ticks as f64 / whole as f64).replace('\u{a0}', " ");
-    let [copying, locking, ordering, waiting] = known.map(share);
+    let [copying, locking, ordering, waiting, rest] = counts.parts.with_rest().map(share);
     (whole > 0).then(|| {
         format!(
             "{}, {} threads, {}: copying {copying}, locking {locking}, ordering {ordering}, waiting \
-             {waiting}, the rest {} of the clients' time",
+             {waiting}, the rest {rest} of the clients' time",
             run.method,
             run.params.threads,
-            form(run),
-            share(rest)
+            form(run)
         )
     })
 }

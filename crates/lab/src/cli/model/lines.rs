@@ -480,28 +480,34 @@ mod tests {
     use super::*;
     use corelay_lab_report::model::lines as stored;
 
-    #[test]
-    fn the_stored_counts_are_those_of_the_simulator() {
-        let machine: Machine = stored::MACHINE.parse().unwrap();
+    /// Counts the lines that a method moves per operation of fetch-add, with the first `threads` places
+    /// of a machine.
+    fn moved(method: &str, machine: &str, threads: usize) -> f64 {
+        let method: Method = method.parse().unwrap();
+        let machine: Machine = machine.parse().unwrap();
         let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
         let order = topology.sequence(&Order::Sockets).unwrap();
-        for (name, moved) in stored::MOVED {
-            let method: Method = name.parse().unwrap();
-            for (cpus, lines) in stored::CPUS.into_iter().zip(moved) {
+        let setup = Setup {
+            machine,
+            places: order[..threads].to_vec(),
+            workload: Workload::FetchAdd,
+            size: 0,
+            operations: method.operations(),
+            work: 1,
+        };
+        let count = setup.count(method);
+        count.per_operation(count.all.moved.into_iter().sum())
+    }
+
+    #[test]
+    fn the_stored_counts_are_those_of_the_simulator() {
+        for (name, lines) in stored::MOVED {
+            for (cpus, lines) in stored::CPUS.into_iter().zip(lines) {
                 // Without optimisation, 128 CPUs take more than a minute.
                 if cfg!(debug_assertions) && cpus > 32 {
                     continue;
                 }
-                let setup = Setup {
-                    machine,
-                    places: order[..cpus].to_vec(),
-                    workload: Workload::FetchAdd,
-                    size: 0,
-                    operations: method.operations(),
-                    work: 1,
-                };
-                let count = setup.count(method);
-                let now = count.per_operation(count.all.moved.into_iter().sum());
+                let now = moved(name, stored::MACHINE, cpus);
                 assert!(
                     (now - lines).abs() < 0.02 + 0.01 * lines,
                     "{name} moves {now:.2} lines on {cpus} CPUs, and model/lines.rs of the report \
@@ -514,27 +520,14 @@ mod tests {
     #[test]
     fn the_stored_counts_of_request_lines_are_those_of_the_simulator() {
         let (machine, clients) = stored::REQUEST_LINES_MACHINE;
-        let machine: Machine = machine.parse().unwrap();
-        let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
-        let order = topology.sequence(&Order::Sockets).unwrap();
-        for (lines, moved) in stored::REQUEST_LINES
+        let all = stored::REQUEST_LINES
             .into_iter()
-            .zip(stored::BY_REQUEST_LINES)
-        {
-            let method: Method = format!("async-lines:{lines}").parse().unwrap();
-            let setup = Setup {
-                machine,
-                places: order[..clients + 1].to_vec(),
-                workload: Workload::FetchAdd,
-                size: 0,
-                operations: method.operations(),
-                work: 1,
-            };
-            let count = setup.count(method);
-            let now = count.per_operation(count.all.moved.into_iter().sum());
+            .zip(stored::BY_REQUEST_LINES);
+        for (lines, stored) in all {
+            let now = moved(&format!("async-lines:{lines}"), machine, clients + 1);
             assert!(
-                (now - moved).abs() < 0.05,
-                "{lines} lines move {now:.2}, not {moved}"
+                (now - stored).abs() < 0.05,
+                "{lines} lines move {now:.2}, not {stored}"
             );
         }
     }

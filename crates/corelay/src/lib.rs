@@ -79,6 +79,8 @@
 //! # Ok::<(), corelay::StartError>(())
 //! ```
 
+#[cfg(unix)]
+pub use corelay_delegate::Dozing;
 pub use corelay_delegate::{
     ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, IntoInnerError,
     LaunchHandle, Member, Metrics, ParsePolicyError, Poisoned, Policy, PostFuture, Report,

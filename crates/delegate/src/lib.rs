@@ -74,6 +74,8 @@ pub use error::{
     AsyncError, BarrierError, CircularWait, Poisoned, TryApplyAsyncError, TryApplyError,
     TryApplyThenError, TryLaunchError, TryPostError,
 };
+#[cfg(any(unix, corelay_loom, corelay_shuttle))]
+pub use flat::Dozing;
 pub use flat::{Member, Team, TeamBuilder};
 pub use launched::handle::LaunchHandle;
 pub use metrics::Metrics;

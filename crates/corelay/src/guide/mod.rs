@@ -23,6 +23,7 @@ macro_rules! page {
 page!(pub mod quick_start, "quick-start.md");
 page!(pub mod choosing_a_method, "choosing-a-method.md");
 page!(pub mod flat_teams, "flat-teams.md");
+page!(pub mod event_loops, "event-loops.md");
 page!(pub mod fibres, "fibres.md");
 page!(pub mod guarantees, "guarantees.md");
 page!(pub mod watching, "watching.md");

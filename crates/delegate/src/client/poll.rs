@@ -1,7 +1,6 @@
 //! The calls of a client thread besides its requests: poll, barrier, and leaving.
 
 use super::connect::for_each_client;
-use crate::client::Client;
 use crate::context::discard::discard;
 use crate::context::member::serve_once;
 use crate::context::state::{Activity, ThreadState};
@@ -37,12 +36,26 @@ static BARRIER: Mark = Mark::new("barrier");
 pub fn poll() {
     refuse("corelay::poll");
     serve_once();
-    let Some(state) = thread::state() else { return };
-    for_each_client(Client::catch_up);
+    run_callbacks();
+}
+
+/// Runs the callbacks of requests of this thread that have been answered, and publishes requests.
+/// Does not wait. Returns whether a callback has run.
+///
+/// # Panics
+/// The same as for [`poll`].
+pub(crate) fn run_callbacks() -> bool {
+    let Some(state) = thread::state() else {
+        return false;
+    };
+    let mut some = state.has_left_callbacks();
+    for_each_client(|client| some |= client.catch_up());
     if state.has_left_callbacks() {
+        some = true;
         state.run_callback(|| ());
     }
     state.raise_held();
+    some
 }
 
 /// Waits until every request of this thread is done and its callbacks have run, including the
@@ -125,8 +138,9 @@ fn finish_all(state: &ThreadState, mut orphan_ends: impl FnMut(&dyn KeptClient))
     }
 }
 
+/// Panics inside a delegated closure or a callback, where `call` is not allowed.
 #[track_caller]
-fn refuse(call: &str) {
+pub(crate) fn refuse(call: &str) {
     NoSwitch::refuse(call);
     if thread::activity() != Activity::Idle {
         panic!("corelay: {call} inside a callback: the call that runs callbacks is under way");

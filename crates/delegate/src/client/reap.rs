@@ -27,8 +27,10 @@ impl Client {
         }
     }
 
-    /// Publishes the requests that have been sent and, if answers may have come, reaps them.
-    pub(crate) fn catch_up(&self) {
+    /// Publishes the requests that have been sent and, if answers may have come, reaps them. Returns
+    /// whether there was one.
+    pub(crate) fn catch_up(&self) -> bool {
+        let before = self.reaper.reaped();
         let _call = self.thread.enter_call();
         self.flush();
         if self.thread.has_left_callbacks()
@@ -39,6 +41,7 @@ impl Client {
         } else {
             self.observe_poll_in_vain();
         }
+        self.reaper.reaped() != before
     }
 
     /// Whether callbacks of this client's requests have still to run: an answer is to come or to be

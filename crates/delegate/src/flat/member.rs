@@ -22,11 +22,14 @@ use std::fmt;
 ///
 /// It stays on its thread.
 pub struct Member {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     number: usize,
     /// The member's trustee, borrowed while it serves.
-    trustee: RefCell<Trustee>,
-    sleeper: std::sync::Arc<Sleeper>,
+    pub(super) trustee: RefCell<Trustee>,
+    pub(super) sleeper: std::sync::Arc<Sleeper>,
+    /// Whether the function has been told to sleep in its event loop: see `doze`.
+    #[cfg(any(unix, corelay_loom, corelay_shuttle))]
+    pub(super) is_dozing: std::cell::Cell<bool>,
 }
 
 /// The number of looks at its answer and its lanes that a waiting member takes before it yields its
@@ -59,6 +62,8 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
         shared,
         trustee: RefCell::new(trustee),
         sleeper,
+        #[cfg(any(unix, corelay_loom, corelay_shuttle))]
+        is_dozing: std::cell::Cell::new(false),
     };
     let duty = Duty {
         policy: member.shared.settings.policy.unwrap_or_default().choose(),

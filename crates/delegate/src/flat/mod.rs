@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `team` | members, from start to shutdown; giving them work |
 //! | `member` | a thread that serves while it waits |
+//! | `doze` | a member that sleeps in an event loop of its own |
 //! | `job` | its function, and the wait for all members |
 //!
 //! Outside of this directory are the [policies](crate::policy), the way in which calls find out
@@ -17,9 +18,13 @@
 //! other. So all promises of dedicated trustees hold; only how soon a request runs depends on what
 //! the member's function does.
 
+#[cfg(any(unix, corelay_loom, corelay_shuttle))]
+mod doze;
 pub(crate) mod job;
 pub(crate) mod member;
 mod team;
 
+#[cfg(any(unix, corelay_loom, corelay_shuttle))]
+pub use doze::Dozing;
 pub use member::Member;
 pub use team::{Team, TeamBuilder};

@@ -182,8 +182,37 @@ impl Shared {
         state.swap(DOZING, Ordering::Release);
         // Relaxed: ordered by the barrier of the sleeper.
         sleeper.sleep(None, || look() || state.load(Ordering::Relaxed) != DOZING);
+        self.end_doze();
+    }
+
+    /// Says that the trustee is about to sleep in its thread's event loop, as [`doze`](Self::doze)
+    /// does for the sleeper, with the same promise. Returns false if it may not: `look` has found
+    /// something, or another thread has roused the trustee. After true the caller ends the sleep by
+    /// [`Sleeper::end_sleep`] and [`end_doze`](Self::end_doze).
+    ///
+    /// # Errors
+    /// The system gives no more file descriptors.
+    #[cfg(any(unix, corelay_loom, corelay_shuttle))]
+    pub(crate) fn begin_doze(
+        &self,
+        sleeper: &Sleeper,
+        look: impl FnOnce() -> bool,
+    ) -> std::io::Result<bool> {
+        let state = self.state.word();
+        // Release: as in `doze`.
+        state.swap(DOZING, Ordering::Release);
+        // Relaxed: ordered by the barrier of the sleeper.
+        let begun = sleeper.begin_sleep(|| look() || state.load(Ordering::Relaxed) != DOZING);
+        if !matches!(begun, Ok(true)) {
+            self.end_doze();
+        }
+        begun
+    }
+
+    /// Stores that the trustee polls again.
+    pub(crate) fn end_doze(&self) {
         // Acquire: pairs with the Release of `rouse_if_needed`.
-        state.swap(awake(), Ordering::Acquire);
+        self.state.word().swap(awake(), Ordering::Acquire);
     }
 
     /// Tells the trustee to take refusals from the graph of waits and to refuse those requests.

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// +----------------+-----------------+
 /// ```
 /// The callback offset, in the lower half, never overflows into the upper: it ends with the queue.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Reaped(u64);
 
 impl Reaped {

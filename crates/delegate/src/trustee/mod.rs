@@ -33,7 +33,7 @@ use self::idle::Idle;
 use crate::client::nested;
 use crate::context::leaf::Leaf;
 use crate::context::serving::Serving;
-use crate::context::thread::{is_client, retire_clients};
+use crate::context::thread::{is_client, retire_clients, state};
 use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::object::handle::Handle;
@@ -218,6 +218,19 @@ impl Trustee {
     /// Counts that the trustee, a member, has found its doorbell rung.
     pub(crate) fn count_ring(&mut self) {
         self.rings += 1;
+    }
+
+    /// Counts that the trustee, a member, goes to sleep.
+    pub(crate) fn count_sleep(&mut self) {
+        self.sleeps += 1;
+        self.publish_metrics();
+    }
+
+    /// Whether another trustee has answered closures of this one, or callbacks of this thread are
+    /// to run, or room has been made, since the last look.
+    pub(crate) fn has_answers(&self) -> bool {
+        state().is_some_and(|state| state.has_left_callbacks())
+            || nested::waits_for_others(&self.serving) && nested::have_others_gone_on()
     }
 
     /// Sends the queued requests that closures of this trustee have made.

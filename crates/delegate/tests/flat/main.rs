@@ -4,6 +4,8 @@
 
 mod bell;
 mod ends;
+#[cfg(unix)]
+mod event_loop;
 mod nesting;
 mod order;
 mod outside;

@@ -9,6 +9,7 @@ mod model;
 
 mod channel;
 mod ends;
+mod event_loop;
 mod flat;
 mod future;
 mod launch;

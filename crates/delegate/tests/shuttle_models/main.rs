@@ -8,6 +8,7 @@ mod inline;
 mod schedules;
 
 mod channel;
+mod event_loop;
 mod flat;
 mod future;
 mod launch;

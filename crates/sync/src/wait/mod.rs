@@ -12,6 +12,9 @@
 //! If the waiting thread itself finds out that the wait is over, as with the answers of a channel,
 //! a cheaper [`SuspensionPoint`] replaces the token: see [`here`].
 //!
+//! A thread that has an event loop sleeps there instead, and is woken through a file descriptor:
+//! [`Sleeper::begin_sleep`].
+//!
 //! Each wait carries a [`Call`]: its name, its place, and whether a cancellation may end it.
 //!
 //! Where code must not be suspended (inside a delegated closure, a read section), a [`NoSwitch`]
@@ -19,6 +22,8 @@
 //! destructor while it unwinds is suspended like any other, and its panic is [set
 //! aside](set_panic_aside) meanwhile.
 
+#[cfg(any(unix, corelay_loom, corelay_shuttle))]
+mod alarm;
 mod aside;
 mod call;
 mod context;

@@ -244,6 +244,69 @@ fn a_sleeper_misses_neither_of_two_events() {
     });
 }
 
+/// A thread that sleeps in an event loop, where the alarm wakes it. Each ring is taken, so that it
+/// does not wake the thread again and again.
+#[test]
+fn a_sleeper_in_an_event_loop_misses_no_event() {
+    model(|| {
+        let events = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let sleeper = Sleeper::current();
+        let wakers: Vec<_> = (0..2)
+            .map(|i| {
+                let (events, sleeper) = (Arc::clone(&events), std::sync::Arc::clone(&sleeper));
+                thread::spawn(move || {
+                    // Relaxed: the barriers order it.
+                    events[i].store(1, Ordering::Relaxed);
+                    sleeper.wake_if_asleep();
+                })
+            })
+            .collect();
+        for event in events.iter() {
+            // Relaxed: the barriers order it.
+            let happened = || event.load(Ordering::Relaxed) == 1;
+            while !happened() {
+                if sleeper.begin_sleep(happened).unwrap() {
+                    sleeper.wait_in_loop();
+                    sleeper.end_sleep();
+                }
+            }
+        }
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+        // The next wait would find a ring that nobody has taken.
+        if sleeper.begin_sleep(|| false).unwrap() {
+            sleeper.end_sleep();
+        }
+        assert!(!sleeper.has_rung());
+    });
+}
+
+/// A thread that is about to sleep in its event loop sleeps for something else before. Whoever wakes
+/// it from that does not ring for the other event.
+#[test]
+fn a_sleep_on_the_way_to_the_event_loop_rings() {
+    model(|| {
+        let event = Arc::new(AtomicU32::new(0));
+        let sleeper = Sleeper::current();
+        assert!(sleeper.begin_sleep(|| false).unwrap());
+        let waker = thread::spawn({
+            let (event, sleeper) = (Arc::clone(&event), std::sync::Arc::clone(&sleeper));
+            move || {
+                // Relaxed: the barriers order it.
+                event.store(1, Ordering::Relaxed);
+                sleeper.wake_if_asleep();
+            }
+        });
+        // Relaxed: the barriers order it.
+        sleeper.sleep(None, || event.load(Ordering::Relaxed) == 1);
+        sleeper.wait_in_loop();
+        sleeper.end_sleep();
+        waker.join().unwrap();
+        assert!(!sleeper.has_rung());
+    });
+}
+
 #[test]
 fn a_futex_wakes_a_waiter_that_found_the_old_value() {
     model(|| {

@@ -33,6 +33,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("lab-figures", 7),
     ("lab", 8),
     ("capi", 5),
+    ("cached", 5),
 ];
 
 fn floor_of(package: &str) -> Option<u32> {

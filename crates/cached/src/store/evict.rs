@@ -1,0 +1,347 @@
+//! Eviction: S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023) on
+//! segments.
+//!
+//! New items enter the *small* queue, a tenth of the memory. At its end, those that have been asked
+//! for enter the *main* queue, and the others go, leaving a fingerprint in the *ghost* queue. An
+//! item whose fingerprint is there enters the main queue at once. At the end of the main queue,
+//! items that have been asked for since they entered go round once more. So what is asked for once,
+//! as by a scan, passes through a tenth of the memory. A hit changes two bits of the item, and moves
+//! nothing.
+//!
+//! Here a queue is a list of segments. The oldest segment is *cleaned*: items that stay are written
+//! to the end of the main queue. Besides, a segment most of whose items have been deleted or
+//! replaced is cleaned before others, and all its items stay.
+//!
+//! Cleaning goes on in small steps with each write, once memory is short, so that no write waits for
+//! a whole segment.
+
+use super::ghost::Ghost;
+use super::log::Queue;
+use super::record::{Draft, Record};
+use super::{Full, Slot, Store, is_expired};
+use std::collections::VecDeque;
+
+/// The share of the segments in use that the small queue has, in percent.
+const SMALL_PERCENT: usize = 10;
+/// The uses from which on an item of the small queue enters the main queue.
+const ENOUGH_USES: u8 = 1;
+/// The segments that are kept back for items that stay when another segment is cleaned.
+const RESERVE: usize = 2;
+/// Cleaning begins when no more segments than this are left.
+const FEW: usize = 4;
+/// The bytes that are cleaned with each byte that is written.
+const CLEANED_PER_BYTE: usize = 4;
+/// The share of a segment's bytes that are dead, in percent, from which on it is cleaned before
+/// others.
+const MOSTLY_DEAD: usize = 50;
+/// Segments that are cleaned without gain before items go however often they were asked for.
+const PATIENCE: usize = 8;
+
+/// The segments of either queue, oldest first. The last one is being written.
+#[derive(Default)]
+pub(super) struct Queues {
+    small: VecDeque<u32>,
+    main: VecDeque<u32>,
+}
+
+impl Queues {
+    fn of(&mut self, queue: Queue) -> &mut VecDeque<u32> {
+        match queue {
+            Queue::Small => &mut self.small,
+            Queue::Main => &mut self.main,
+        }
+    }
+
+    fn is_being_written(&self, segment: u32) -> bool {
+        [self.small.back(), self.main.back()].contains(&Some(&segment))
+    }
+}
+
+/// A segment that is being cleaned.
+pub(super) struct Cleaning {
+    segment: u32,
+    /// The bytes that are done.
+    at: u32,
+    /// All items stay, since most of the segment is dead.
+    keeps_all: bool,
+}
+
+impl Store {
+    /// The bytes that writes may still take.
+    fn left(&self) -> usize {
+        let reserve = RESERVE * self.log.segment_bytes();
+        self.budget.saturating_sub(self.bytes() + reserve)
+    }
+
+    /// The queue that an item enters.
+    pub(super) fn queue_for(&mut self, hash: u64, old: Option<Slot>) -> Queue {
+        if let Some(slot) = old {
+            let location = self.index.location(slot);
+            return self.log.queue(self.log.segment_of(location));
+        }
+        match self.ghost.as_mut().is_some_and(|ghost| ghost.take(hash)) {
+            true => Queue::Main,
+            false => Queue::Small,
+        }
+    }
+
+    /// Writes a record at the end of a queue, and makes room before if need be.
+    pub(super) fn append(
+        &mut self,
+        queue: Queue,
+        draft: &Draft<'_>,
+        now: u32,
+    ) -> Result<u32, Full> {
+        loop {
+            if let Some(&segment) = self.queues.of(queue).back()
+                && let Some(location) = self.log.append(segment, draft)
+            {
+                return Ok(location);
+            }
+            self.make_room_for_segment(now)?;
+            self.begin_segment(queue)?;
+        }
+    }
+
+    fn begin_segment(&mut self, queue: Queue) -> Result<(), Full> {
+        if let Some(&last) = self.queues.of(queue).back() {
+            self.log.close_segment(last);
+        }
+        let begun = self.log.begin_segment(queue, self.cas).map_err(|_| Full)?;
+        self.queues.of(queue).push_back(begun);
+        Ok(())
+    }
+
+    fn make_room_for_segment(&mut self, now: u32) -> Result<(), Full> {
+        let mut cleaned = 0;
+        while self.left() < self.log.segment_bytes() {
+            self.clean_segment(now, cleaned >= PATIENCE)?;
+            cleaned += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a value outside of the log.
+    pub(super) fn make_room_for_large(&mut self, bytes: usize, now: u32) -> Result<(), Full> {
+        let segments = (RESERVE + 3) * self.log.segment_bytes();
+        if self.budget < self.overhead() + bytes + segments {
+            return Err(Full); // even if everything else went
+        }
+        let mut cleaned = 0;
+        while self.left() < bytes {
+            self.clean_segment(now, cleaned >= PATIENCE)?;
+            cleaned += 1;
+        }
+        Ok(())
+    }
+
+    /// Cleans some bytes ahead of a write of `bytes`, if memory is short.
+    #[inline]
+    pub(super) fn clean_a_little(&mut self, bytes: usize, now: u32) {
+        if self.cleaning.is_some() || self.left() < FEW * self.log.segment_bytes() {
+            // A failure is found again by the write, if it matters to it.
+            let _ = self.clean((bytes + 64) * CLEANED_PER_BYTE, now, false);
+        }
+    }
+
+    /// Cleans what is left of a segment.
+    fn clean_segment(&mut self, now: u32, is_urgent: bool) -> Result<(), Full> {
+        self.clean(usize::MAX, now, is_urgent)
+    }
+
+    /// Cleans up to `bytes` bytes of one segment. If it `is_urgent`, items go however often they
+    /// were asked for.
+    #[cold]
+    fn clean(&mut self, bytes: usize, now: u32, is_urgent: bool) -> Result<(), Full> {
+        let mut cleaning = match self.cleaning.take() {
+            Some(cleaning) => cleaning,
+            None => self.choose().ok_or(Full)?,
+        };
+        let segment = cleaning.segment;
+        let written = self.log.written(segment);
+        let end = cleaning.at.saturating_add(bytes.min(1 << 30) as u32);
+        while cleaning.at < written && self.log.live(segment) > 0 {
+            if cleaning.at >= end {
+                self.cleaning = Some(cleaning);
+                return Ok(());
+            }
+            let location = self.log.location(segment, cleaning.at);
+            let step = self.log.step(self.log.record(location).size());
+            let result = self.clean_record(location, step, cleaning.keeps_all, is_urgent, now);
+            if let Err(full) = result {
+                self.cleaning = Some(cleaning);
+                return Err(full);
+            }
+            cleaning.at += step;
+        }
+        self.log.end_segment(segment);
+        Ok(())
+    }
+
+    /// Chooses the next segment to clean, and takes it out of its queue.
+    fn choose(&mut self) -> Option<Cleaning> {
+        let dead = |segment: u32| (self.log.written(segment) - self.log.live(segment)) as usize;
+        let closed = self.log.numbers();
+        let closed = closed.filter(|&segment| !self.queues.is_being_written(segment));
+        let deadest = closed.max_by_key(|&segment| dead(segment));
+        if let Some(segment) = deadest
+            && dead(segment) * 100 >= self.log.segment_bytes() * MOSTLY_DEAD
+        {
+            let queue = self.log.queue(segment);
+            self.queues.of(queue).retain(|&other| other != segment);
+            return Some(Cleaning {
+                segment,
+                at: 0,
+                keeps_all: true,
+            });
+        }
+        if !self.evicts {
+            return None;
+        }
+        let (small, main) = (self.queues.small.len(), self.queues.main.len());
+        // The last segment of a queue is taken only if the other one has no more than that.
+        let is_small = small * 100 >= (small + main) * SMALL_PERCENT && small > 1 || main <= 1;
+        let order = if is_small {
+            [Queue::Small, Queue::Main]
+        } else {
+            [Queue::Main, Queue::Small]
+        };
+        let oldest = |queue| self.queues.of(queue).pop_front();
+        let segment = order.into_iter().find_map(oldest)?;
+        if self
+            .ghost
+            .as_ref()
+            .is_none_or(|g| g.capacity() < self.index.len() / 2)
+        {
+            self.ghost = Some(Ghost::new(self.index.len()));
+        }
+        Some(Cleaning {
+            segment,
+            at: 0,
+            keeps_all: false,
+        })
+    }
+
+    /// Moves one record, or removes it.
+    fn clean_record(
+        &mut self,
+        location: u32,
+        step: u32,
+        keeps_all: bool,
+        is_urgent: bool,
+        now: u32,
+    ) -> Result<(), Full> {
+        let record = self.log.record(location);
+        let hash = self.hasher.hash(record.key());
+        let Some(slot) = self.index.find(hash, |other| other == location) else {
+            return Ok(()); // dead
+        };
+        if is_expired(record.expiry(), now) {
+            self.remove_expired(hash, slot, location);
+            return Ok(());
+        }
+        let queue = self.log.queue(self.log.segment_of(location));
+        let (uses, is_fetched) = (record.uses(), record.is_fetched());
+        let stays = match queue {
+            _ if keeps_all => Some((queue, uses)),
+            _ if is_urgent => None,
+            Queue::Small => (uses >= ENOUGH_USES).then_some((Queue::Main, 0)),
+            Queue::Main => (uses > 0).then(|| (Queue::Main, uses - 1)),
+        };
+        let Some((queue, uses)) = stays else {
+            self.counts.evicted += 1;
+            self.counts.evicted_unfetched += u64::from(!is_fetched);
+            if let (Queue::Small, Some(ghost)) = (queue, &mut self.ghost) {
+                ghost.enter(hash);
+            }
+            self.index.remove(hash, slot);
+            self.log.retire(location);
+            return Ok(());
+        };
+        self.relocate(hash, slot, location, step, queue, uses, now)
+    }
+
+    /// Writes a record again at the end of `queue`.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one entry")]
+    fn relocate(
+        &mut self,
+        hash: u64,
+        slot: Slot,
+        location: u32,
+        step: u32,
+        queue: Queue,
+        uses: u8,
+        now: u32,
+    ) -> Result<(), Full> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let record = self.log.record(location);
+        let base = self.log.base(self.log.segment_of(location));
+        scratch.clear();
+        scratch.extend_from_slice(record.bytes());
+        let record = Record::read(&scratch);
+        let draft = Draft {
+            key: record.key(),
+            value: record.value(),
+            properties: record.properties(base),
+            accessed: now.wrapping_sub(record.idle(now)),
+            uses,
+            is_fetched: record.is_fetched(),
+        };
+        let moved = self.append_reserved(queue, &draft);
+        self.scratch = scratch;
+        let moved = moved?;
+        self.index.relocate(hash, slot, moved);
+        self.log.unlink(location, step);
+        self.counts.moved += 1;
+        Ok(())
+    }
+
+    /// Writes a record at the end of a queue, with a segment of the reserve if need be.
+    fn append_reserved(&mut self, queue: Queue, draft: &Draft<'_>) -> Result<u32, Full> {
+        loop {
+            if let Some(&segment) = self.queues.of(queue).back()
+                && let Some(location) = self.log.append(segment, draft)
+            {
+                return Ok(location);
+            }
+            self.begin_segment(queue)?;
+        }
+    }
+
+    /// Removes expired items, in the segments in which some must have expired, until `bytes` bytes of
+    /// records have been looked at. Returns whether there is more to do.
+    pub fn reclaim(&mut self, bytes: usize, now: u32) -> bool {
+        let mut looked_at = 0;
+        loop {
+            let mut segments = self.log.numbers();
+            let Some(segment) = segments.find(|&n| self.log.earliest_expiry(n) <= now) else {
+                return false;
+            };
+            if looked_at >= bytes {
+                return true;
+            }
+            drop(segments);
+            looked_at += self.log.written(segment) as usize;
+            self.reclaim_segment(segment, now);
+        }
+    }
+
+    fn reclaim_segment(&mut self, segment: u32, now: u32) {
+        let (mut at, mut earliest) = (0, u32::MAX);
+        while at < self.log.written(segment) {
+            let location = self.log.location(segment, at);
+            let record = self.log.record(location);
+            let (size, expiry) = (record.size(), record.expiry());
+            if is_expired(expiry, now) {
+                let hash = self.hasher.hash(record.key());
+                if let Some(slot) = self.index.find(hash, |other| other == location) {
+                    self.remove_expired(hash, slot, location);
+                }
+            } else if expiry != 0 {
+                earliest = earliest.min(expiry);
+            }
+            at += self.log.step(size);
+        }
+        self.log.set_earliest_expiry(segment, earliest);
+    }
+}

@@ -1,6 +1,9 @@
-//! A cache server that speaks memcached's protocol, on delegated shards. It is not finished: so far
-//! there is the [`store`] of a shard.
+//! A cache server that speaks memcached's protocol, on delegated shards. It is not finished.
 
 #![forbid(unsafe_code)]
 
+mod batch;
+mod protocol;
+pub mod server;
+mod shard;
 pub mod store;

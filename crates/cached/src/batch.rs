@@ -1,0 +1,107 @@
+//! Batches: the requests of one read of a connection to one shard, which travel together.
+
+use crate::server::clock::Clock;
+use crate::shard::{Operation, Request, Shard};
+
+/// The bytes of answers from which on a shard sends a batch back before all of it is done.
+const MOST: usize = 256 << 10;
+
+/// A request without its key, value and flags, which lie in the batch's bytes.
+struct Packed {
+    operation: Operation,
+    hash: u64,
+    key: u32,
+    value: u32,
+    words: u32,
+}
+
+/// Requests on their way to a shard, and answers on their way back.
+#[derive(Default)]
+pub(crate) struct Batch {
+    requests: Vec<Packed>,
+    /// Keys, values and flags, one after the other.
+    bytes: Vec<u8>,
+    /// The requests that have been run, and where the bytes of the next one begin.
+    ran: usize,
+    at: usize,
+    answers: Vec<u8>,
+    /// The end of each answer.
+    ends: Vec<usize>,
+    /// The answers that have been taken.
+    taken: usize,
+}
+
+impl Batch {
+    /// Adds a request.
+    pub(crate) fn push(&mut self, request: &Request<'_>) {
+        self.requests.push(Packed {
+            operation: request.operation,
+            hash: request.hash,
+            key: request.key.len() as u32,
+            value: request.value.len() as u32,
+            words: request.words.len() as u32,
+        });
+        self.bytes.extend_from_slice(request.key);
+        self.bytes.extend_from_slice(request.value);
+        self.bytes.extend_from_slice(request.words);
+    }
+
+    /// Whether all requests have been run.
+    pub(crate) fn is_done(&self) -> bool {
+        self.ran == self.requests.len()
+    }
+
+    /// The bytes that the batch takes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() + self.requests.len() * size_of::<Packed>()
+    }
+
+    /// Runs requests until all are done, or their answers take much memory.
+    pub(crate) fn run(&mut self, shard: &mut Shard, clock: &Clock) {
+        for request in &self.requests[self.ran..] {
+            shard.store.prefetch_index(request.hash);
+        }
+        if self.requests.len() - self.ran > 1 {
+            for request in &self.requests[self.ran..] {
+                shard.store.prefetch_item(request.hash);
+            }
+        }
+        while let Some(packed) = self.requests.get(self.ran) {
+            if self.answers.len() > MOST {
+                return;
+            }
+            let key = self.at + packed.key as usize;
+            let value = key + packed.value as usize;
+            let words = value + packed.words as usize;
+            let request = Request {
+                operation: packed.operation,
+                hash: packed.hash,
+                key: &self.bytes[self.at..key],
+                value: &self.bytes[key..value],
+                words: &self.bytes[value..words],
+            };
+            shard.run(&request, clock, &mut self.answers);
+            self.ends.push(self.answers.len());
+            self.at = words;
+            self.ran += 1;
+        }
+    }
+
+    /// Takes the next answer. `None` if that request has not been run.
+    pub(crate) fn take(&mut self) -> Option<&[u8]> {
+        let end = *self.ends.get(self.taken)?;
+        let begin = match self.taken {
+            0 => 0,
+            n => self.ends[n - 1],
+        };
+        self.taken += 1;
+        Some(&self.answers[begin..end])
+    }
+
+    /// Forgets the answers that have been taken, before the batch goes on its way again.
+    pub(crate) fn forget_answers(&mut self) {
+        self.answers.clear();
+        self.ends.clear();
+        self.taken = 0;
+    }
+}

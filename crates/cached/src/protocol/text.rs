@@ -1,0 +1,384 @@
+//! The text protocol: a line, and what it asks for.
+
+use super::number;
+use crate::shard::Meta;
+
+/// The most bytes of a key.
+pub(crate) const LONGEST_KEY: usize = 250;
+
+/// A line that is no command, with the answer that says so.
+pub(crate) type Refused = &'static str;
+
+pub(crate) const ERROR: Refused = "ERROR\r\n";
+pub(crate) const BAD_FORMAT: Refused = "CLIENT_ERROR bad command line format\r\n";
+pub(crate) const BAD_CHUNK: Refused = "CLIENT_ERROR bad data chunk\r\n";
+const BAD_DELETE: Refused =
+    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+const BAD_DELTA: Refused = "CLIENT_ERROR invalid numeric delta argument\r\n";
+const BAD_EXPIRY: Refused = "CLIENT_ERROR invalid exptime argument\r\n";
+
+/// A way to write a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Set,
+    Add,
+    Replace,
+    Append,
+    Prepend,
+    /// Write if the item's cas is this.
+    Cas(u64),
+}
+
+/// A command. Keys and the rest of the line are borrowed from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    /// Retrieve the keys of the rest of the line; with their cas numbers; and set their expiry.
+    Get {
+        keys: &'a [u8],
+        with_cas: bool,
+        expiry: Option<i32>,
+    },
+    /// A block of `len` bytes and an end of line follow.
+    Store {
+        verb: Verb,
+        key: &'a [u8],
+        flags: u32,
+        expiry: i32,
+        len: usize,
+        is_quiet: bool,
+    },
+    Arithmetic {
+        key: &'a [u8],
+        delta: u64,
+        is_increment: bool,
+        is_quiet: bool,
+    },
+    Touch {
+        key: &'a [u8],
+        expiry: i32,
+        is_quiet: bool,
+    },
+    Delete {
+        key: &'a [u8],
+        is_quiet: bool,
+    },
+    FlushAll {
+        delay: i32,
+        is_quiet: bool,
+    },
+    Verbosity {
+        is_quiet: bool,
+    },
+    /// A meta command on a key, with its flags.
+    Meta {
+        command: Meta,
+        key: &'a [u8],
+        words: &'a [u8],
+    },
+    /// A meta command with flags, after which a block of `len` bytes and an end of line follow.
+    MetaSet {
+        key: &'a [u8],
+        words: &'a [u8],
+        len: usize,
+    },
+    Stats(&'a [u8]),
+    Version,
+    Noop,
+    Quit,
+}
+
+/// The words of a line.
+#[derive(Clone)]
+pub(super) struct Words<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let begin = self.0.iter().position(|&byte| byte != b' ')?;
+        let text = &self.0[begin..];
+        let end = text
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+/// The words after a command, of which there are so many as it allows.
+struct Arguments<'a> {
+    words: [&'a [u8]; 7],
+    len: usize,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(words: Words<'a>) -> Self {
+        let mut arguments = Self {
+            words: [&[]; 7],
+            len: 0,
+        };
+        for word in words.take(7) {
+            arguments.words[arguments.len] = word;
+            arguments.len += 1;
+        }
+        arguments
+    }
+
+    fn demand(&self, range: std::ops::RangeInclusive<usize>) -> Result<(), Refused> {
+        if range.contains(&self.len) {
+            Ok(())
+        } else {
+            Err(ERROR)
+        }
+    }
+
+    /// Whether the last word asks for no answer.
+    fn is_quiet(&self) -> bool {
+        self.len > 0 && self.words[self.len - 1] == b"noreply"
+    }
+
+    fn key(&self) -> Result<&'a [u8], Refused> {
+        key(self.words[0])
+    }
+}
+
+pub(crate) fn key(word: &[u8]) -> Result<&[u8], Refused> {
+    if word.len() > LONGEST_KEY {
+        return Err(BAD_FORMAT);
+    }
+    Ok(word)
+}
+
+/// Reads a line, without its end.
+#[inline]
+pub(crate) fn read(line: &[u8]) -> Result<Command<'_>, Refused> {
+    if let Some(keys) = line.strip_prefix(b"get ")
+        && !keys.is_empty()
+        && keys[0] != b' '
+    {
+        return Ok(Command::Get {
+            keys,
+            with_cas: false,
+            expiry: None,
+        });
+    }
+    read_any(line)
+}
+
+fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
+    let mut words = Words(line);
+    let Some(name) = words.next() else {
+        return Err(ERROR);
+    };
+    match name {
+        b"get" | b"gets" => {
+            let keys = words.0;
+            words.next().ok_or(ERROR)?;
+            Ok(Command::Get {
+                keys,
+                with_cas: name == b"gets",
+                expiry: None,
+            })
+        }
+        b"gat" | b"gats" => {
+            let expiry = words.next().ok_or(ERROR)?;
+            let keys = words.0;
+            words.next().ok_or(ERROR)?;
+            Ok(Command::Get {
+                keys,
+                with_cas: name == b"gats",
+                expiry: Some(number::i32(expiry).ok_or(BAD_EXPIRY)?),
+            })
+        }
+        b"set" => read_store(Verb::Set, words),
+        b"add" => read_store(Verb::Add, words),
+        b"replace" => read_store(Verb::Replace, words),
+        b"append" => read_store(Verb::Append, words),
+        b"prepend" => read_store(Verb::Prepend, words),
+        b"cas" => read_store(Verb::Cas(0), words),
+        b"incr" | b"decr" => {
+            let arguments = Arguments::read(words);
+            arguments.demand(2..=3)?;
+            Ok(Command::Arithmetic {
+                key: arguments.key()?,
+                delta: number::u64(arguments.words[1]).ok_or(BAD_DELTA)?,
+                is_increment: name == b"incr",
+                is_quiet: arguments.is_quiet(),
+            })
+        }
+        b"touch" => {
+            let arguments = Arguments::read(words);
+            arguments.demand(2..=3)?;
+            Ok(Command::Touch {
+                key: arguments.key()?,
+                expiry: number::i32(arguments.words[1]).ok_or(BAD_EXPIRY)?,
+                is_quiet: arguments.is_quiet(),
+            })
+        }
+        b"delete" => {
+            let arguments = Arguments::read(words);
+            arguments.demand(1..=3)?;
+            let is_quiet = arguments.len > 1 && arguments.is_quiet();
+            let is_good = match &arguments.words[1..arguments.len] {
+                [] => true,
+                [word] => *word == b"0" || is_quiet,
+                [hold, _] => *hold == b"0" && is_quiet,
+                _ => false,
+            };
+            if !is_good {
+                return Err(BAD_DELETE);
+            }
+            Ok(Command::Delete {
+                key: arguments.key()?,
+                is_quiet,
+            })
+        }
+        b"flush_all" => {
+            let arguments = Arguments::read(words);
+            arguments.demand(0..=2)?;
+            let is_quiet = arguments.is_quiet();
+            let delay = if arguments.len == usize::from(is_quiet) {
+                0
+            } else {
+                number::i32(arguments.words[0]).ok_or(BAD_FORMAT)?
+            };
+            Ok(Command::FlushAll { delay, is_quiet })
+        }
+        b"verbosity" => {
+            let arguments = Arguments::read(words);
+            arguments.demand(1..=2)?;
+            if arguments.len == 1 && arguments.is_quiet() {
+                return Err(ERROR);
+            }
+            Ok(Command::Verbosity {
+                is_quiet: arguments.is_quiet(),
+            })
+        }
+        b"mg" => read_meta(Meta::Get, words),
+        b"md" => read_meta(Meta::Delete, words),
+        b"ma" => read_meta(Meta::Arithmetic, words),
+        b"me" => read_meta(Meta::Debug, words),
+        b"ms" => {
+            let key = key(words.next().ok_or(BAD_FORMAT)?)?;
+            let len = number::i32(words.next().ok_or(BAD_FORMAT)?).ok_or(BAD_CHUNK)?;
+            if len > i32::MAX - 2 {
+                return Err(BAD_CHUNK);
+            }
+            Ok(Command::MetaSet {
+                key,
+                len: usize::try_from(len).map_err(|_| BAD_CHUNK)?,
+                words: words.0,
+            })
+        }
+        b"stats" => Ok(Command::Stats(words.0)),
+        b"version" => Ok(Command::Version),
+        b"mn" => Ok(Command::Noop),
+        b"quit" => Ok(Command::Quit),
+        _ => Err(ERROR),
+    }
+}
+
+fn read_meta(command: Meta, mut words: Words<'_>) -> Result<Command<'_>, Refused> {
+    let key = key(words.next().ok_or(BAD_FORMAT)?)?;
+    Ok(Command::Meta {
+        command,
+        key,
+        words: words.0,
+    })
+}
+
+fn read_store(verb: Verb, words: Words<'_>) -> Result<Command<'_>, Refused> {
+    let arguments = Arguments::read(words);
+    let fixed = if matches!(verb, Verb::Cas(_)) { 5 } else { 4 };
+    arguments.demand(fixed..=fixed + 1)?;
+    let words = &arguments.words;
+    let verb = match verb {
+        Verb::Cas(_) => Verb::Cas(number::u64(words[4]).ok_or(BAD_FORMAT)?),
+        verb => verb,
+    };
+    let len = number::i32(words[3]).ok_or(BAD_FORMAT)?;
+    if len > i32::MAX - 2 {
+        return Err(BAD_FORMAT);
+    }
+    Ok(Command::Store {
+        verb,
+        key: arguments.key()?,
+        flags: number::u32(words[1]).ok_or(BAD_FORMAT)?,
+        expiry: number::i32(words[2]).ok_or(BAD_FORMAT)?,
+        len: usize::try_from(len).map_err(|_| BAD_FORMAT)?,
+        is_quiet: arguments.is_quiet(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_commands() {
+        let set = Command::Store {
+            verb: Verb::Set,
+            key: b"k",
+            flags: 7,
+            expiry: -1,
+            len: 5,
+            is_quiet: true,
+        };
+        assert_eq!(read(b"set k 7 -1 5 noreply"), Ok(set));
+        assert_eq!(read(b"set  k  7 -1 5 noreply "), Ok(set));
+        let keys = |line| match read(line) {
+            Ok(Command::Get { keys, .. }) => Words(keys).count(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            [keys(b"get a"), keys(b"get  a b "), keys(b"gats 0 a b c")],
+            [1, 2, 3]
+        );
+        assert_eq!(
+            read(b"delete k 0 noreply").unwrap(),
+            Command::Delete {
+                key: b"k",
+                is_quiet: true
+            }
+        );
+        assert_eq!(
+            read(b"flush_all noreply").unwrap(),
+            Command::FlushAll {
+                delay: 0,
+                is_quiet: true
+            }
+        );
+    }
+
+    #[test]
+    fn lines_that_are_no_commands_are_refused() {
+        for line in [
+            &b""[..],
+            b" ",
+            b"get",
+            b"get ",
+            b"gat 1",
+            b"set k 0 0",
+            b"bogus",
+            b"incr k",
+        ] {
+            assert_eq!(read(line), Err(ERROR), "{}", line.escape_ascii());
+        }
+        let bad = [
+            &b"set k x 0 1"[..],
+            b"set k 0 0 -1",
+            b"set k 0 0 2147483646",
+            b"set k 0 0 4294967301",
+            b"set k 4294967296 0 1",
+            b"cas k 0 0 1 x",
+        ];
+        for line in bad {
+            assert_eq!(read(line), Err(BAD_FORMAT), "{}", line.escape_ascii());
+        }
+        assert_eq!(read(b"delete k 5"), Err(BAD_DELETE));
+        assert_eq!(read(b"incr k x"), Err(BAD_DELTA));
+    }
+}

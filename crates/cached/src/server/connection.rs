@@ -1,0 +1,117 @@
+//! A client's connection.
+
+use super::reader::Mode;
+use super::turn::Turn;
+use mio::net::TcpStream;
+use std::io::{self, ErrorKind, Read, Write};
+
+/// A client's connection, as far as it has come.
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
+    /// The number that tells it from earlier connections of the same place.
+    pub(crate) generation: u64,
+    pub(crate) mode: Mode,
+    /// What has come and is not done with.
+    pub(crate) input: Vec<u8>,
+    /// What is to be sent, and how much of it has been.
+    output: Vec<u8>,
+    sent: usize,
+    /// Requests that are on their way to other shards.
+    pub(crate) turn: Option<Box<Turn>>,
+    /// The socket may have more to read.
+    pub(crate) may_read: bool,
+    /// It is among the connections that are to be looked at again.
+    pub(crate) is_queued: bool,
+}
+
+/// The outcome of a read or a write.
+pub(crate) enum Outcome {
+    /// So many bytes.
+    Some(usize),
+    /// The socket is not ready.
+    Later,
+    /// The client has gone.
+    Gone,
+}
+
+fn outcome(result: io::Result<usize>) -> Outcome {
+    match result {
+        Ok(0) => Outcome::Gone,
+        Ok(n) => Outcome::Some(n),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Outcome::Later,
+            _ => Outcome::Gone,
+        },
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, generation: u64) -> Self {
+        Self {
+            stream,
+            generation,
+            mode: Mode::Line,
+            input: Vec::new(),
+            output: Vec::new(),
+            sent: 0,
+            turn: None,
+            may_read: true,
+            is_queued: false,
+        }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Outcome {
+        outcome(self.stream.read(buffer))
+    }
+
+    /// Whether bytes wait to be sent.
+    pub(crate) fn has_output(&self) -> bool {
+        self.sent < self.output.len()
+    }
+
+    /// Sends `out`, and keeps what does not go. Returns false if the client has gone.
+    pub(crate) fn write(&mut self, out: &[u8]) -> bool {
+        debug_assert!(!self.has_output());
+        match outcome(self.stream.write(out)) {
+            Outcome::Some(n) if n == out.len() => true,
+            Outcome::Some(n) => {
+                self.keep(&out[n..]);
+                true
+            }
+            Outcome::Later => {
+                self.keep(out);
+                true
+            }
+            Outcome::Gone => false,
+        }
+    }
+
+    fn keep(&mut self, out: &[u8]) {
+        self.output = out.to_vec();
+        self.sent = 0;
+    }
+
+    /// Sends what was kept. Returns false if the client has gone.
+    pub(crate) fn write_kept(&mut self) -> bool {
+        while self.has_output() {
+            match outcome(self.stream.write(&self.output[self.sent..])) {
+                Outcome::Some(n) => self.sent += n,
+                Outcome::Later => return true,
+                Outcome::Gone => return false,
+            }
+        }
+        self.output = Vec::new();
+        self.sent = 0;
+        true
+    }
+
+    /// Keeps what has come and is not done with.
+    pub(crate) fn keep_input(&mut self, left: &[u8]) {
+        if left.is_empty() {
+            self.input = Vec::new();
+        } else {
+            self.input.clear();
+            self.input.extend_from_slice(left);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The server: threads that are members of a team, each with an event loop, a listening socket and
+//! a shard.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `clock` | seconds as memcached counts them |
+//! | `connection` | a client's connection |
+//! | `reader` | what has come, read as commands and done |
+//! | `turn` | answers in order, some of which come from other shards |
+//! | `event_loop` | a thread: sockets, its shard, and requests of other threads |
+
+pub(crate) mod clock;
+mod connection;
+mod event_loop;
+mod reader;
+mod turn;
+
+use self::clock::Clock;
+use self::event_loop::{EventLoop, Service};
+use crate::shard::Shard;
+use crate::store::Hasher;
+use corelay::{Team, Trustees};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+
+/// The settings of a server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address that it listens on.
+    pub address: SocketAddr,
+    /// The number of threads.
+    pub threads: usize,
+    /// The bytes of memory for items and all that belongs to them.
+    pub memory: usize,
+    /// The most bytes of an item.
+    pub largest_item: usize,
+    /// Whether a full server evicts items. If not, it refuses new ones.
+    pub evicts: bool,
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(1024)?;
+    Ok(socket.into())
+}
+
+/// Serves until the process ends.
+///
+/// # Errors
+/// No threads, no memory, or an address that is in use.
+pub fn serve(settings: &Settings) -> io::Result<()> {
+    let team: Team = Trustees::flat(settings.threads)
+        .name("cached")
+        .start()
+        .map_err(io::Error::other)?;
+    let hasher = Hasher::default();
+    let shard = |number| {
+        let memory = settings.memory / settings.threads;
+        let shard = Shard::new(hasher.clone(), memory, settings.evicts)?;
+        io::Result::Ok(team.entrust_on(number, shard))
+    };
+    let service = Service {
+        shards: (0..settings.threads)
+            .map(shard)
+            .collect::<io::Result<_>>()?,
+        hasher: hasher.clone(),
+        clock: Clock::start(),
+        largest_item: settings.largest_item,
+        is_ending: AtomicBool::new(false),
+    };
+    let ended = team.run(|me| EventLoop::new(me, &service, listen(settings.address)?)?.run());
+    ended.into_iter().collect()
+}

@@ -1,0 +1,474 @@
+//! What has come from a client, read as commands and done, as far as it goes without waiting.
+
+use crate::protocol::meta;
+use crate::protocol::text::{self, Command};
+use crate::server::clock::Clock;
+use crate::server::turn::Turn;
+use crate::shard::{Meta, Operation, Request, Shard};
+use crate::store::Hasher;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use memchr::memchr;
+use std::borrow::Cow;
+
+/// The bytes of answers from which on nothing more of a connection is done before they are sent.
+const MOST_OUTPUT: usize = 256 << 10;
+/// The bytes of requests to other shards from which on they are sent.
+const MOST_REQUESTS: usize = 1 << 20;
+/// The most bytes of a line, but for the keys of a retrieval. memcached has the same number.
+const LONGEST_LINE: usize = 2048;
+/// The bytes that memcached adds to a key and a value. An item is too large by this sum.
+const ITEM_HEADER: usize = 57;
+
+const BAD_KEY: &str = "CLIENT_ERROR error decoding key\r\n";
+const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
+const BAD_MODE: &str = "CLIENT_ERROR invalid mode for ms\r\n";
+const LINE_TOO_LONG: &str = "CLIENT_ERROR line too long\r\n";
+
+/// The state of a connection between two reads.
+#[derive(Default)]
+pub(crate) enum Mode {
+    /// A line begins.
+    #[default]
+    Line,
+    /// A retrieval goes on.
+    Keys { with_cas: bool, expiry: Option<u32> },
+    /// A value is to come.
+    Body(Box<Body>),
+    /// Bytes are to come that nobody wants.
+    Swallow(usize),
+    /// Nothing more is read.
+    End,
+}
+
+/// A value that has not come whole yet.
+pub(crate) struct Body {
+    operation: Operation,
+    key: Vec<u8>,
+    words: Vec<u8>,
+    value: Vec<u8>,
+    /// The bytes of the value with its end of line.
+    len: usize,
+}
+
+/// The reader of what has come: it does commands, with all that they need.
+pub(crate) struct Reader<'a> {
+    pub(crate) shard: &'a mut Shard,
+    /// The number of that shard, and of all.
+    pub(crate) own: usize,
+    pub(crate) shards: usize,
+    pub(crate) hasher: &'a Hasher,
+    pub(crate) clock: &'a Clock,
+    pub(crate) largest_item: usize,
+    /// Answers, if there is no `turn`.
+    pub(crate) out: &'a mut Vec<u8>,
+    /// Requests to other shards, and all answers since the first of them.
+    pub(crate) turn: &'a mut Option<Box<Turn>>,
+}
+
+/// The number of the shard of a hash.
+#[inline]
+pub(crate) fn shard_of(hash: u64, shards: usize) -> usize {
+    // By bits of a product, since the index uses the hash's own.
+    let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((mixed * shards as u64) >> 32) as usize
+}
+
+impl Reader<'_> {
+    fn is_full(&self) -> bool {
+        match &*self.turn {
+            None => self.out.len() >= MOST_OUTPUT,
+            Some(turn) => turn.len() >= MOST_OUTPUT || turn.requests() >= MOST_REQUESTS,
+        }
+    }
+
+    fn say(&mut self, text: &[u8]) {
+        match self.turn {
+            None => self.out.extend_from_slice(text),
+            Some(turn) => turn.add(|out| out.extend_from_slice(text)),
+        }
+    }
+
+    fn say_unless(&mut self, is_quiet: bool, text: &[u8]) {
+        if !is_quiet {
+            self.say(text);
+        }
+    }
+
+    #[inline]
+    fn request(&mut self, operation: Operation, key: &[u8], value: &[u8]) {
+        self.request_with(operation, key, value, &[]);
+    }
+
+    #[inline]
+    fn request_with(&mut self, operation: Operation, key: &[u8], value: &[u8], words: &[u8]) {
+        let request = Request {
+            operation,
+            hash: self.hasher.hash(key),
+            key,
+            value,
+            words,
+        };
+        self.send(shard_of(request.hash, self.shards), &request);
+    }
+
+    #[inline]
+    fn send(&mut self, shard: usize, request: &Request<'_>) {
+        let clock = self.clock;
+        if shard != self.own {
+            let turn = self.turn.get_or_insert_with(|| Turn::new(self.shards));
+            turn.batch(shard).push(request);
+            return;
+        }
+        match self.turn {
+            None => self.shard.run(request, clock, self.out),
+            Some(turn) => turn.add(|out| self.shard.run(request, clock, out)),
+        }
+    }
+
+    /// Does what `input` asks for, and returns how many bytes of it are done with.
+    pub(crate) fn read(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        let mut at = 0;
+        if self.shards == 1 {
+            self.prefetch(mode, input);
+        }
+        while at < input.len() && !self.is_full() {
+            let rest = &input[at..];
+            let done = match mode {
+                Mode::Line => self.read_line(mode, rest),
+                Mode::Keys { with_cas, expiry } => {
+                    let (with_cas, expiry) = (*with_cas, *expiry);
+                    self.read_keys(mode, rest, with_cas, expiry)
+                }
+                Mode::Body(_) => self.read_body(mode, rest),
+                Mode::Swallow(left) => {
+                    let done = rest.len().min(*left);
+                    *left -= done;
+                    if *left == 0 {
+                        *mode = Mode::Line;
+                    }
+                    done
+                }
+                Mode::End => rest.len(),
+            };
+            if done == 0 {
+                break;
+            }
+            at += done;
+        }
+        at
+    }
+
+    /// Begins to load the items of pipelined retrievals into the cache.
+    fn prefetch(&self, mode: &Mode, input: &[u8]) {
+        const MOST: usize = 32;
+        let Mode::Line = mode else { return };
+        let mut hashes = [0; MOST];
+        let (mut n, mut rest) = (0, input);
+        while n < MOST
+            && let Some(line) = rest.strip_prefix(b"get ")
+            && let Some(end) = memchr(b'\n', line)
+        {
+            let key = &line[..end];
+            let key = key.strip_suffix(b"\r").unwrap_or(key);
+            hashes[n] = self.hasher.hash(key);
+            self.shard.store.prefetch_index(hashes[n]);
+            n += 1;
+            rest = &line[end + 1..];
+        }
+        if n > 1 {
+            for &hash in &hashes[..n] {
+                self.shard.store.prefetch_item(hash);
+            }
+        }
+    }
+
+    #[inline]
+    fn read_line(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        let Some(end) = memchr(b'\n', input) else {
+            return self.read_part_of_line(mode, input);
+        };
+        let line = &input[..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match text::read(line) {
+            Ok(command) => self.command(mode, command, input, end + 1),
+            Err(refused) => {
+                self.say(refused.as_bytes());
+                end + 1
+            }
+        }
+    }
+
+    /// Begins a retrieval before its line has come whole, if the line is long. Other long lines end
+    /// the connection.
+    #[cold]
+    fn read_part_of_line(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        if input.len() <= LONGEST_LINE {
+            return 0;
+        }
+        for (name, with_cas) in [(&b"get "[..], false), (b"gets ", true)] {
+            if input.starts_with(name) {
+                *mode = Mode::Keys {
+                    with_cas,
+                    expiry: None,
+                };
+                return name.len();
+            }
+        }
+        self.say(LINE_TOO_LONG.as_bytes());
+        *mode = Mode::End;
+        input.len()
+    }
+
+    #[inline]
+    fn command(
+        &mut self,
+        mode: &mut Mode,
+        command: Command<'_>,
+        input: &[u8],
+        after: usize,
+    ) -> usize {
+        match command {
+            Command::Get {
+                keys,
+                with_cas,
+                expiry,
+            } => {
+                let expiry = expiry.map(|expiry| self.clock.expiry(expiry));
+                let begin = keys.as_ptr().addr() - input.as_ptr().addr();
+                return begin + self.read_keys(mode, &input[begin..], with_cas, expiry);
+            }
+            Command::Store {
+                verb,
+                key,
+                flags,
+                expiry,
+                len,
+                is_quiet,
+            } => {
+                let operation = Operation::Store {
+                    verb,
+                    flags,
+                    expiry: self.clock.expiry(expiry),
+                    is_quiet,
+                };
+                if self.is_too_large(key, len) {
+                    // Whatever was there is out of date.
+                    if verb == text::Verb::Set {
+                        self.request(Operation::Delete { is_quiet: true }, key, &[]);
+                    }
+                    return self.swallow(mode, TOO_LARGE, len) + after;
+                }
+                return after + self.begin_store(mode, operation, key, &[], &input[after..], len);
+            }
+            Command::Meta {
+                command,
+                key,
+                words,
+            } => {
+                // `me` has no flags but `b`, which need not be checked.
+                match self.meta_key(key, words) {
+                    Ok(key) => self.request_with(Operation::Meta(command), &key, &[], words),
+                    Err(refused) => self.say(refused.as_bytes()),
+                }
+            }
+            Command::MetaSet { key, words, len } => {
+                let key = match self.meta_key(key, words) {
+                    Ok(key) => key,
+                    Err(refused) => return self.swallow(mode, refused, len) + after,
+                };
+                if self.is_too_large(&key, len) {
+                    self.request(Operation::Delete { is_quiet: true }, &key, &[]);
+                    return self.swallow(mode, TOO_LARGE, len) + after;
+                }
+                let operation = Operation::Meta(Meta::Set);
+                return after
+                    + self.begin_store(mode, operation, &key, words, &input[after..], len);
+            }
+            Command::Arithmetic {
+                key,
+                delta,
+                is_increment,
+                is_quiet,
+            } => {
+                let operation = Operation::Arithmetic {
+                    delta,
+                    is_increment,
+                    is_quiet,
+                };
+                self.request(operation, key, &[]);
+            }
+            Command::Touch {
+                key,
+                expiry,
+                is_quiet,
+            } => {
+                let expiry = self.clock.expiry(expiry);
+                self.request(Operation::Touch { expiry, is_quiet }, key, &[]);
+            }
+            Command::Delete { key, is_quiet } => {
+                self.request(Operation::Delete { is_quiet }, key, &[]);
+            }
+            Command::FlushAll { delay, is_quiet } => {
+                let at = match delay {
+                    ..=0 => self.clock.now(),
+                    delay => self.clock.expiry(delay),
+                };
+                for shard in 0..self.shards {
+                    let request = Request {
+                        operation: Operation::Flush { at },
+                        hash: 0,
+                        key: &[],
+                        value: &[],
+                        words: &[],
+                    };
+                    self.send(shard, &request);
+                }
+                self.say_unless(is_quiet, b"OK\r\n");
+            }
+            Command::Verbosity { is_quiet } => self.say_unless(is_quiet, b"OK\r\n"),
+            Command::Stats(_) => self.say(b"END\r\n"),
+            Command::Version => self.say(b"VERSION 1.6.18\r\n"),
+            Command::Noop => self.say(b"MN\r\n"),
+            Command::Quit => {
+                *mode = Mode::End;
+                return input.len();
+            }
+        }
+        after
+    }
+
+    fn is_too_large(&self, key: &[u8], len: usize) -> bool {
+        len + key.len() + ITEM_HEADER > self.largest_item
+    }
+
+    /// Refuses a command with a value, which is read and thrown away.
+    #[cold]
+    fn swallow(&mut self, mode: &mut Mode, refused: &str, len: usize) -> usize {
+        self.say(refused.as_bytes());
+        *mode = Mode::Swallow(len + 2);
+        0
+    }
+
+    /// Checks a meta command's flags, and decodes its key if it is in base64.
+    fn meta_key<'k>(&self, key: &'k [u8], words: &[u8]) -> Result<Cow<'k, [u8]>, text::Refused> {
+        let flags = meta::read(words)?;
+        if let Some(mode) = flags.mode
+            && !b"EAPRSeaprsIiDd+-".contains(&mode)
+        {
+            return Err(BAD_MODE);
+        }
+        if !flags.is_binary {
+            return Ok(Cow::Borrowed(key));
+        }
+        match BASE64_STANDARD.decode(key) {
+            Ok(key) if !key.is_empty() => Ok(Cow::Owned(key)),
+            _ => Err(BAD_KEY),
+        }
+    }
+
+    /// Writes a value of `len` bytes if it is there with its end of line. If not, keeps what is there
+    /// of it. Returns the bytes of `input` that are done with.
+    #[inline]
+    fn begin_store(
+        &mut self,
+        mode: &mut Mode,
+        operation: Operation,
+        key: &[u8],
+        words: &[u8],
+        input: &[u8],
+        len: usize,
+    ) -> usize {
+        if let Some(value) = input.get(..len + 2) {
+            self.store(operation, key, words, value);
+            return len + 2;
+        }
+        *mode = Mode::Body(Box::new(Body {
+            operation,
+            key: key.to_vec(),
+            words: words.to_vec(),
+            value: input.to_vec(),
+            len: len + 2,
+        }));
+        input.len()
+    }
+
+    /// Retrieves the keys at the beginning of `input`, up to the end of the line or as far as they
+    /// have come. Returns the bytes that are done with.
+    #[inline]
+    fn read_keys(
+        &mut self,
+        mode: &mut Mode,
+        input: &[u8],
+        with_cas: bool,
+        expiry: Option<u32>,
+    ) -> usize {
+        let operation = Operation::Get { with_cas, expiry };
+        let mut at = 0;
+        loop {
+            at += input[at..].iter().take_while(|&&byte| byte == b' ').count();
+            let rest = &input[at..];
+            let len = rest.iter().position(|&byte| matches!(byte, b' ' | b'\n'));
+            let is_long = len.unwrap_or(rest.len()) > text::LONGEST_KEY + 1;
+            let Some(len) = len.filter(|_| !is_long) else {
+                if is_long {
+                    self.say(text::BAD_FORMAT.as_bytes());
+                    *mode = Mode::End;
+                    return input.len();
+                }
+                *mode = Mode::Keys { with_cas, expiry };
+                return at;
+            };
+            let ends = rest[len] == b'\n';
+            let key = &rest[..len];
+            let key = if ends {
+                key.strip_suffix(b"\r").unwrap_or(key)
+            } else {
+                key
+            };
+            if !key.is_empty() {
+                self.request(operation, key, &[]);
+            }
+            at += len;
+            if ends {
+                self.say(b"END\r\n");
+                *mode = Mode::Line;
+                return at + 1;
+            }
+            if self.is_full() {
+                *mode = Mode::Keys { with_cas, expiry };
+                return at;
+            }
+        }
+    }
+
+    fn read_body(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        let Mode::Body(body) = mode else {
+            return 0;
+        };
+        let done = input.len().min(body.len - body.value.len());
+        body.value.extend_from_slice(&input[..done]);
+        if body.value.len() == body.len {
+            let Mode::Body(body) = std::mem::take(mode) else {
+                return done;
+            };
+            let Body {
+                operation,
+                key,
+                words,
+                value,
+                ..
+            } = *body;
+            self.store(operation, &key, &words, &value);
+        }
+        done
+    }
+
+    /// Writes a value, whose end of line comes with it.
+    #[inline]
+    fn store(&mut self, operation: Operation, key: &[u8], words: &[u8], value: &[u8]) {
+        match value.strip_suffix(b"\r\n") {
+            Some(value) => self.request_with(operation, key, value, words),
+            None => self.say(text::BAD_CHUNK.as_bytes()),
+        }
+    }
+}

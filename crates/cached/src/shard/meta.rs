@@ -1,0 +1,410 @@
+//! Meta commands.
+
+use super::{NO_NUMBER, Request, Shard};
+use crate::protocol::meta::{self, Flags};
+use crate::protocol::number;
+use crate::server::clock::Clock;
+use crate::store::{Item, Properties};
+use base64::prelude::{BASE64_STANDARD, Engine};
+
+const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
+
+/// A meta command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meta {
+    Get,
+    Set,
+    Delete,
+    Arithmetic,
+    Debug,
+}
+
+/// What an answer tells of an item, besides its properties.
+struct Told<'a> {
+    item: Option<Item<'a>>,
+    key: &'a [u8],
+    /// The item's second of expiry: it may have been set by the command.
+    expiry: u32,
+}
+
+impl Shard {
+    /// Runs a meta command, whose flags have been read once without an error.
+    pub(super) fn meta(
+        &mut self,
+        command: Meta,
+        request: &Request<'_>,
+        clock: &Clock,
+        out: &mut Vec<u8>,
+    ) {
+        let flags = meta::read(request.words).unwrap_or_default();
+        match command {
+            Meta::Get => self.meta_get(request, &flags, clock, out),
+            Meta::Set => self.meta_set(request, &flags, clock, out),
+            Meta::Delete => self.meta_delete(request, &flags, clock, out),
+            Meta::Arithmetic => self.meta_arithmetic(request, &flags, clock, out),
+            Meta::Debug => self.meta_debug(request, clock, out),
+        }
+    }
+
+    fn meta_get(&mut self, request: &Request<'_>, flags: &Flags, clock: &Clock, out: &mut Vec<u8>) {
+        let Request { hash, key, .. } = *request;
+        let now = clock.now();
+        let is_new = match flags.vivify {
+            Some(expiry) if self.store.peek(hash, key, now).is_none() => {
+                let properties = Properties {
+                    cas: self.store.next_cas(),
+                    expiry: clock.expiry(expiry),
+                    is_binary: flags.is_binary,
+                    is_won: true,
+                    ..Properties::default()
+                };
+                if self.store.put(hash, key, &[], properties, now).is_err() {
+                    out.extend_from_slice(NO_MEMORY);
+                    return;
+                }
+                true
+            }
+            _ => false,
+        };
+        let Some(item) = self.store.peek(hash, key, now) else {
+            self.tally.get_misses += 1;
+            if flags.expiry.is_some() {
+                self.tally.cmd_touch += 1;
+            }
+            if !flags.is_quiet {
+                out.extend_from_slice(b"EN\r\n");
+            }
+            return;
+        };
+        let before = item.properties;
+        let expiry = match flags.expiry {
+            Some(expiry) => clock.expiry(expiry),
+            None => before.expiry,
+        };
+        let mut wins = is_new;
+        if let Some(recache) = flags.recache {
+            let soon = before.expiry != 0 && before.expiry < clock.expiry(recache);
+            wins |= soon && !before.is_won;
+        }
+        let had_token = before.is_won && !is_new;
+        wins |= before.is_stale && !had_token;
+        if flags.wants_value {
+            out.extend_from_slice(b"VA ");
+            number::write(out, item.value.len() as u64);
+        } else {
+            out.extend_from_slice(b"HD");
+        }
+        let told = Told {
+            item: Some(item),
+            key,
+            expiry,
+        };
+        told.write(request.words, flags, now, out);
+        for (mark, is_set) in [(b" W", wins), (b" X", before.is_stale), (b" Z", had_token)] {
+            if is_set {
+                out.extend_from_slice(mark);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        if flags.wants_value {
+            out.extend_from_slice(item.value);
+            out.extend_from_slice(b"\r\n");
+        }
+        self.tally.get_hits += 1;
+        if flags.expiry.is_some() {
+            self.tally.cmd_touch += 1;
+            self.tally.touch_hits += 1;
+            let _ = self.store.touch(hash, key, expiry, now);
+        }
+        if wins && !is_new {
+            let win = |properties: &mut Properties| properties.is_won = true;
+            let _ = self.store.rewrite(hash, key, now, win);
+        }
+        if !flags.is_unnoticed {
+            self.store.get(hash, key, now);
+        }
+    }
+
+    fn meta_set(&mut self, request: &Request<'_>, flags: &Flags, clock: &Clock, out: &mut Vec<u8>) {
+        let Request {
+            hash, key, value, ..
+        } = *request;
+        let now = clock.now();
+        self.tally.cmd_set += 1;
+        let mut properties = Properties {
+            flags: flags.flags,
+            expiry: flags.expiry.map_or(0, |expiry| clock.expiry(expiry)),
+            is_binary: flags.is_binary,
+            ..Properties::default()
+        };
+        let old = self.store.peek(hash, key, now);
+        let mode = flags.mode.map_or(b'S', |mode| mode.to_ascii_uppercase());
+        let mut joined = None;
+        let code: &[u8] = match (mode, old, flags.cas) {
+            (b'E', Some(_), _) => {
+                self.store.get(hash, key, now);
+                b"NS"
+            }
+            (b'R', None, None) => b"NS",
+            (b'S' | b'R', None, Some(_)) => {
+                self.tally.cas_misses += 1;
+                b"NF"
+            }
+            (b'S' | b'R', Some(old), Some(cas)) if old.properties.cas != cas => {
+                if flags.invalidates && cas < old.properties.cas {
+                    properties.expiry = old.properties.expiry;
+                    properties.is_stale = true;
+                    properties.is_won = old.properties.is_won;
+                    b"HD"
+                } else {
+                    self.tally.cas_badval += 1;
+                    b"EX"
+                }
+            }
+            (b'A' | b'P', None, _) if flags.vivify.is_some() => {
+                properties.expiry = flags.vivify.map_or(0, |expiry| clock.expiry(expiry));
+                b"HD"
+            }
+            (b'A' | b'P', None, _) => b"NS",
+            (b'A' | b'P', Some(old), Some(cas)) if old.properties.cas != cas => b"EX",
+            (b'A' | b'P', Some(old), _) => {
+                let parts = if mode == b'A' {
+                    [old.value, value]
+                } else {
+                    [value, old.value]
+                };
+                joined = Some(parts.concat());
+                properties = old.properties;
+                b"HD"
+            }
+            (_, _, cas) => {
+                self.tally.cas_hits += u64::from(cas.is_some());
+                b"HD"
+            }
+        };
+        if code == b"HD" {
+            let value = joined.as_deref().unwrap_or(value);
+            properties.cas = self.store.next_cas();
+            if self.store.put(hash, key, value, properties, now).is_err() {
+                self.store.remove(hash, key);
+                out.extend_from_slice(NO_MEMORY);
+                return;
+            }
+            if flags.is_quiet {
+                return;
+            }
+        }
+        out.extend_from_slice(code);
+        for (name, token) in meta::each(request.words) {
+            match name {
+                b'O' => write_token(out, b'O', token),
+                b'k' => write_key(out, key, flags.is_binary),
+                b'b' => out.extend_from_slice(b" b"),
+                b'c' => {
+                    out.extend_from_slice(b" c");
+                    number::write(out, if code == b"HD" { properties.cas } else { 0 });
+                }
+                _ => {}
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn meta_delete(
+        &mut self,
+        request: &Request<'_>,
+        flags: &Flags,
+        clock: &Clock,
+        out: &mut Vec<u8>,
+    ) {
+        let Request { hash, key, .. } = *request;
+        let now = clock.now();
+        let old = self.store.peek(hash, key, now).map(|item| item.properties);
+        let (code, is_ordinary): (&[u8], _) = match old {
+            None => {
+                self.tally.delete_misses += 1;
+                (b"NF", true)
+            }
+            Some(old) if flags.cas.is_some_and(|cas| cas != old.cas) => (b"EX", false),
+            Some(_) if flags.invalidates => {
+                let cas = self.store.next_cas();
+                let stale = |properties: &mut Properties| {
+                    if let Some(expiry) = flags.expiry {
+                        properties.expiry = clock.expiry(expiry);
+                    }
+                    properties.is_stale = true;
+                    properties.is_won = false;
+                    properties.cas = cas;
+                };
+                let _ = self.store.rewrite(hash, key, now, stale);
+                (b"HD", true)
+            }
+            Some(_) => {
+                self.store.remove(hash, key);
+                self.tally.delete_hits += 1;
+                (b"HD", true)
+            }
+        };
+        if is_ordinary && flags.is_quiet {
+            return;
+        }
+        out.extend_from_slice(code);
+        for (name, token) in meta::each(request.words) {
+            match name {
+                b'O' => write_token(out, b'O', token),
+                b'k' => write_key(out, key, flags.is_binary),
+                b'b' => out.extend_from_slice(b" b"),
+                _ => {}
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn meta_arithmetic(
+        &mut self,
+        request: &Request<'_>,
+        flags: &Flags,
+        clock: &Clock,
+        out: &mut Vec<u8>,
+    ) {
+        let Request { hash, key, .. } = *request;
+        let now = clock.now();
+        let is_increment = !matches!(flags.mode, Some(b'D' | b'd' | b'-'));
+        let old = self.store.peek(hash, key, now);
+        let [hits, misses] = if is_increment {
+            [&mut self.tally.incr_hits, &mut self.tally.incr_misses]
+        } else {
+            [&mut self.tally.decr_hits, &mut self.tally.decr_misses]
+        };
+        let was_there = old.is_some();
+        let (new, len, mut properties) = match old {
+            None => {
+                *misses += 1;
+                let Some(expiry) = flags.vivify else {
+                    if !flags.is_quiet {
+                        out.extend_from_slice(b"NF\r\n");
+                    }
+                    return;
+                };
+                let properties = Properties {
+                    expiry: clock.expiry(expiry),
+                    is_binary: flags.is_binary,
+                    ..Properties::default()
+                };
+                (flags.initial, 0, properties)
+            }
+            Some(old) if flags.cas.is_some_and(|cas| cas != old.properties.cas) => {
+                out.extend_from_slice(b"EX\r\n");
+                return;
+            }
+            Some(old) => {
+                let Some(number) = number::u64(old.value) else {
+                    out.extend_from_slice(NO_NUMBER);
+                    return;
+                };
+                *hits += 1;
+                let new = if is_increment {
+                    number.wrapping_add(flags.delta)
+                } else {
+                    number.saturating_sub(flags.delta)
+                };
+                (new, old.value.len(), old.properties)
+            }
+        };
+        let mut digits = Vec::new();
+        number::write(&mut digits, new);
+        let shown = digits.len();
+        digits.resize(shown.max(len), b' ');
+        properties.cas = self.store.next_cas();
+        if was_there && let Some(expiry) = flags.expiry {
+            properties.expiry = clock.expiry(expiry);
+        }
+        if self.store.put(hash, key, &digits, properties, now).is_err() {
+            out.extend_from_slice(NO_MEMORY);
+            return;
+        }
+        if flags.is_quiet {
+            return;
+        }
+        if flags.wants_value {
+            out.extend_from_slice(b"VA ");
+            number::write(out, shown as u64);
+        } else {
+            out.extend_from_slice(b"HD");
+        }
+        let told = Told {
+            item: self.store.peek(hash, key, now),
+            key,
+            expiry: properties.expiry,
+        };
+        told.write(request.words, flags, now, out);
+        out.extend_from_slice(b"\r\n");
+        if flags.wants_value {
+            out.extend_from_slice(&digits[..shown]);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn meta_debug(&mut self, request: &Request<'_>, clock: &Clock, out: &mut Vec<u8>) {
+        let now = clock.now();
+        let Some(item) = self.store.peek(request.hash, request.key, now) else {
+            out.extend_from_slice(b"EN\r\n");
+            return;
+        };
+        let Properties { expiry, cas, .. } = item.properties;
+        out.extend_from_slice(b"ME ");
+        out.extend_from_slice(request.key);
+        let ttl = if expiry == 0 {
+            String::from("-1")
+        } else {
+            (expiry - now).to_string()
+        };
+        let fetched = if item.is_fetched { "yes" } else { "no" };
+        let size = item.value.len() + request.key.len();
+        let text = format!(
+            " exp={ttl} la={} cas={cas} fetch={fetched} cls=1 size={size}\r\n",
+            item.idle
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl Told<'_> {
+    /// Appends what the flags ask for, in their order.
+    fn write(&self, words: &[u8], flags: &Flags, now: u32, out: &mut Vec<u8>) {
+        let Some(item) = self.item else { return };
+        for (name, token) in meta::each(words) {
+            let mut tell = |number: u64| {
+                out.extend_from_slice(&[b' ', name]);
+                number::write(out, number);
+            };
+            match name {
+                b's' => tell(item.value.len() as u64),
+                b't' if self.expiry == 0 => out.extend_from_slice(b" t-1"),
+                b't' => tell(u64::from(self.expiry.wrapping_sub(now))),
+                b'c' => tell(item.properties.cas),
+                b'f' => tell(u64::from(item.properties.flags)),
+                b'l' => tell(u64::from(item.idle)),
+                b'h' => tell(u64::from(item.is_fetched)),
+                b'O' => write_token(out, b'O', token),
+                b'k' => write_key(out, self.key, flags.is_binary),
+                b'b' => out.extend_from_slice(b" b"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn write_token(out: &mut Vec<u8>, name: u8, token: &[u8]) {
+    out.extend_from_slice(&[b' ', name]);
+    out.extend_from_slice(token);
+}
+
+fn write_key(out: &mut Vec<u8>, key: &[u8], is_binary: bool) {
+    out.extend_from_slice(b" k");
+    if is_binary {
+        out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes());
+    } else {
+        out.extend_from_slice(key);
+    }
+}

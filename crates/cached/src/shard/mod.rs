@@ -1,0 +1,340 @@
+//! A shard: a part of the keys, with the store that has their items. It runs operations and writes
+//! their answers.
+
+mod meta;
+
+pub(crate) use self::meta::Meta;
+
+use crate::protocol::number;
+use crate::protocol::text::Verb;
+use crate::server::clock::Clock;
+use crate::store::{Hasher, Item, Properties, Store};
+use std::io;
+
+/// An operation on one key, or on a whole shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Retrieve an item, with its cas; and set its expiry.
+    Get {
+        with_cas: bool,
+        expiry: Option<u32>,
+    },
+    Store {
+        verb: Verb,
+        flags: u32,
+        expiry: u32,
+        is_quiet: bool,
+    },
+    Arithmetic {
+        delta: u64,
+        is_increment: bool,
+        is_quiet: bool,
+    },
+    Touch {
+        expiry: u32,
+        is_quiet: bool,
+    },
+    Delete {
+        is_quiet: bool,
+    },
+    /// Remove all items of the shard at that second.
+    Flush {
+        at: u32,
+    },
+    Meta(Meta),
+}
+
+/// An operation with its key and, if it writes, its value.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) hash: u64,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// The flags of a meta command.
+    pub(crate) words: &'a [u8],
+}
+
+/// The operations of a shard by outcome, under memcached's names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) get_hits: u64,
+    pub(crate) get_misses: u64,
+    pub(crate) cmd_set: u64,
+    pub(crate) cmd_touch: u64,
+    pub(crate) touch_hits: u64,
+    pub(crate) delete_hits: u64,
+    pub(crate) delete_misses: u64,
+    pub(crate) incr_hits: u64,
+    pub(crate) incr_misses: u64,
+    pub(crate) decr_hits: u64,
+    pub(crate) decr_misses: u64,
+    pub(crate) cas_hits: u64,
+    pub(crate) cas_misses: u64,
+    pub(crate) cas_badval: u64,
+}
+
+/// A part of the keys.
+pub(crate) struct Shard {
+    pub(crate) store: Store,
+    pub(crate) tally: Tally,
+    /// The second at which all items go.
+    flush_at: Option<u32>,
+}
+
+const STORED: &[u8] = b"STORED\r\n";
+const NOT_STORED: &[u8] = b"NOT_STORED\r\n";
+const EXISTS: &[u8] = b"EXISTS\r\n";
+const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
+const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
+const NO_MEMORY_FOR_NUMBER: &[u8] = b"SERVER_ERROR out of memory in incr\r\n";
+const NO_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+const END_OF_LINE: &[u8] = b"\r\n";
+
+impl Shard {
+    /// Makes a shard without items: see [`Store::new`].
+    pub(crate) fn new(hasher: Hasher, budget: usize, evicts: bool) -> io::Result<Self> {
+        Ok(Self {
+            store: Store::new(hasher, budget, evicts)?,
+            tally: Tally::default(),
+            flush_at: None,
+        })
+    }
+
+    /// Runs a request at the clock's second, and appends its answer to `out`.
+    #[inline]
+    pub(crate) fn run(&mut self, request: &Request<'_>, clock: &Clock, out: &mut Vec<u8>) {
+        let now = clock.now();
+        if self.flush_at.is_some() {
+            self.flush_if_due(now);
+        }
+        match request.operation {
+            Operation::Get { with_cas, expiry } => self.get(request, with_cas, expiry, now, out),
+            Operation::Store {
+                verb,
+                flags,
+                expiry,
+                is_quiet,
+            } => {
+                let properties = Properties {
+                    flags,
+                    expiry,
+                    ..Properties::default()
+                };
+                let answer = self.write(request, verb, properties, now);
+                // As in memcached, an error is answered in any case.
+                if !is_quiet || answer == NO_MEMORY {
+                    out.extend_from_slice(answer);
+                }
+            }
+            Operation::Arithmetic {
+                delta,
+                is_increment,
+                is_quiet,
+            } => {
+                let before = out.len();
+                let is_error = self.add(request, delta, is_increment, now, out);
+                if is_quiet && !is_error {
+                    out.truncate(before);
+                }
+            }
+            Operation::Touch { expiry, is_quiet } => {
+                self.tally.cmd_touch += 1;
+                let touched = self.store.touch(request.hash, request.key, expiry, now);
+                let answer = match touched {
+                    Ok(true) => {
+                        self.tally.touch_hits += 1;
+                        b"TOUCHED\r\n"
+                    }
+                    Ok(false) => NOT_FOUND,
+                    Err(_) => NO_MEMORY,
+                };
+                if !is_quiet {
+                    out.extend_from_slice(answer);
+                }
+            }
+            Operation::Delete { is_quiet } => {
+                let found = self.store.peek(request.hash, request.key, now).is_some();
+                self.store.remove(request.hash, request.key);
+                self.tally.delete_hits += u64::from(found);
+                self.tally.delete_misses += u64::from(!found);
+                if !is_quiet {
+                    out.extend_from_slice(if found { b"DELETED\r\n" } else { NOT_FOUND });
+                }
+            }
+            Operation::Flush { at } => {
+                self.flush_at = Some(at);
+                self.flush_if_due(now);
+            }
+            Operation::Meta(command) => self.meta(command, request, clock, out),
+        }
+    }
+
+    #[cold]
+    fn flush_if_due(&mut self, now: u32) {
+        if self.flush_at.is_some_and(|at| at <= now) && self.store.clear().is_ok() {
+            self.flush_at = None;
+        }
+    }
+
+    fn get(
+        &mut self,
+        request: &Request<'_>,
+        with_cas: bool,
+        expiry: Option<u32>,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(expiry) = expiry {
+            self.tally.cmd_touch += 1;
+            // An item that finds no room for an expiry keeps the one that it has.
+            let touched = self.store.touch(request.hash, request.key, expiry, now);
+            self.tally.touch_hits += u64::from(touched == Ok(true));
+        }
+        let Some(item) = self.store.get(request.hash, request.key, now) else {
+            self.tally.get_misses += 1;
+            return;
+        };
+        write_value(out, request.key, &item, with_cas);
+        self.tally.get_hits += 1;
+    }
+
+    fn write(
+        &mut self,
+        request: &Request<'_>,
+        verb: Verb,
+        properties: Properties,
+        now: u32,
+    ) -> &'static [u8] {
+        self.tally.cmd_set += 1;
+        let Request {
+            hash, key, value, ..
+        } = *request;
+        if verb == Verb::Set {
+            return self.put(request, value, properties, now);
+        }
+        let old = self.store.peek(hash, key, now);
+        match (verb, old) {
+            (Verb::Add, Some(_)) => {
+                // As in memcached, that counts as a use.
+                self.store.get(hash, key, now);
+                NOT_STORED
+            }
+            (Verb::Replace | Verb::Append | Verb::Prepend, None) => NOT_STORED,
+            (Verb::Cas(_), None) => {
+                self.tally.cas_misses += 1;
+                NOT_FOUND
+            }
+            (Verb::Cas(expected), Some(old)) if old.properties.cas != expected => {
+                self.tally.cas_badval += 1;
+                EXISTS
+            }
+            (Verb::Append | Verb::Prepend, Some(old)) => {
+                let properties = old.properties;
+                let parts = if verb == Verb::Append {
+                    [old.value, value]
+                } else {
+                    [value, old.value]
+                };
+                let joined = parts.concat();
+                self.put(request, &joined, properties, now)
+            }
+            (verb, _) => {
+                self.tally.cas_hits += u64::from(matches!(verb, Verb::Cas(_)));
+                self.put(request, value, properties, now)
+            }
+        }
+    }
+
+    /// Writes an item with a new cas.
+    fn put(
+        &mut self,
+        request: &Request<'_>,
+        value: &[u8],
+        properties: Properties,
+        now: u32,
+    ) -> &'static [u8] {
+        let properties = Properties {
+            cas: self.store.next_cas(),
+            ..properties
+        };
+        let Request { hash, key, .. } = *request;
+        match self.store.put(hash, key, value, properties, now) {
+            Ok(()) => STORED,
+            Err(_) => {
+                // Whatever was there is out of date.
+                self.store.remove(hash, key);
+                NO_MEMORY
+            }
+        }
+    }
+
+    /// Adds to a number. Returns whether the answer is an error.
+    fn add(
+        &mut self,
+        request: &Request<'_>,
+        delta: u64,
+        is_increment: bool,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Request { hash, key, .. } = *request;
+        let [hits, misses] = if is_increment {
+            [&mut self.tally.incr_hits, &mut self.tally.incr_misses]
+        } else {
+            [&mut self.tally.decr_hits, &mut self.tally.decr_misses]
+        };
+        let Some(item) = self.store.get(hash, key, now) else {
+            *misses += 1;
+            out.extend_from_slice(NOT_FOUND);
+            return false;
+        };
+        // What follows the value in memcached ends the number.
+        let Some(old) = number::u64(item.value) else {
+            out.extend_from_slice(NO_NUMBER);
+            return true;
+        };
+        *hits += 1;
+        let new = if is_increment {
+            old.wrapping_add(delta)
+        } else {
+            old.saturating_sub(delta)
+        };
+        let (len, properties) = (item.value.len(), item.properties);
+        let begin = out.len();
+        number::write(out, new);
+        let mut digits = out[begin..].to_vec();
+        // A number that has become shorter keeps its length.
+        digits.resize(digits.len().max(len), b' ');
+        let properties = Properties {
+            cas: self.store.next_cas(),
+            ..properties
+        };
+        if self.store.put(hash, key, &digits, properties, now).is_err() {
+            out.truncate(begin);
+            out.extend_from_slice(NO_MEMORY_FOR_NUMBER);
+            return true;
+        }
+        out.extend_from_slice(END_OF_LINE);
+        false
+    }
+}
+
+/// Appends the answer with an item.
+#[inline]
+fn write_value(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, with_cas: bool) {
+    out.reserve(key.len() + item.value.len() + 64);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
+    number::write(out, u64::from(item.properties.flags));
+    out.push(b' ');
+    number::write(out, item.value.len() as u64);
+    if with_cas {
+        out.push(b' ');
+        number::write(out, item.properties.cas);
+    }
+    out.extend_from_slice(END_OF_LINE);
+    out.extend_from_slice(item.value);
+    out.extend_from_slice(END_OF_LINE);
+}

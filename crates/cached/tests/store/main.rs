@@ -1,0 +1,4 @@
+//! The store of a shard against models.
+
+mod hits;
+mod model;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+pub mod flags;
 mod protocol;
 pub mod server;
 mod shard;

@@ -1,18 +1,17 @@
 //! The program `corelay-cached`.
 
-use corelay_cached::server::{Settings, serve};
+use clap::Parser;
+use corelay_cached::flags::Flags;
+use corelay_cached::server::serve;
+use std::process::ExitCode;
 
-fn main() -> std::io::Result<()> {
-    let number = |name: &str, usual: usize| {
-        let mut args = std::env::args();
-        let value = args.find(|arg| arg == name).and_then(|_| args.next());
-        value.map_or(usual, |value| value.parse().expect("a number"))
-    };
-    serve(&Settings {
-        address: ([127, 0, 0, 1], number("-p", 11211) as u16).into(),
-        threads: number("-t", 4),
-        memory: number("-m", 64) << 20,
-        largest_item: 1 << 20,
-        evicts: true,
-    })
+fn main() -> ExitCode {
+    let settings = Flags::parse().settings();
+    match serve(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("corelay-cached: {}: {error}", settings.address);
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -3,12 +3,7 @@
 use super::number;
 use super::text::{Refused, Words};
 
-const BAD_TOKEN: Refused = "CLIENT_ERROR bad token in command line format\r\n";
-const BAD_MODE_LENGTH: Refused = "CLIENT_ERROR incorrect length for M token\r\n";
-const BAD_INITIAL: Refused = "CLIENT_ERROR invalid numeric initial value\r\n";
-const BAD_DELTA: Refused = "CLIENT_ERROR invalid numeric delta value\r\n";
-const DUPLICATE: Refused = "CLIENT_ERROR duplicate flag\r\n";
-const INVALID: Refused = "CLIENT_ERROR invalid flag\r\n";
+const INVALID: Refused = "CLIENT_ERROR invalid or duplicate flag\r\n";
 
 /// The flags of a meta command, read once. Expiries are as the client gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,53 +43,35 @@ pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
         ..Flags::default()
     };
     let mut seen = 0u128;
-    let mut error = None;
-    for word in Words(words) {
-        let (&name, token) = word.split_first().ok_or(INVALID)?;
+    for (name, token) in each(words) {
         if name >= 127 || seen & (1 << name) != 0 {
-            return Err(DUPLICATE);
+            return Err(INVALID);
         }
         seen |= 1 << name;
-        let mut i32 = || {
-            number::i32(token)
-                .ok_or(BAD_TOKEN)
-                .map_err(|e| error = Some(e))
-                .ok()
-        };
+        let i32 = || number::expiry(token).ok_or(INVALID);
+        let u64 = || number::u64(token).ok_or(INVALID);
         match name {
-            b'N' => flags.vivify = i32(),
-            b'T' => flags.expiry = i32(),
-            b'R' => flags.recache = i32(),
+            b'N' => flags.vivify = Some(i32()?),
+            b'T' => flags.expiry = Some(i32()?),
+            b'R' => flags.recache = Some(i32()?),
             b'b' => flags.is_binary = true,
             b'v' => flags.wants_value = true,
             b'q' => flags.is_quiet = true,
             b'u' => flags.is_unnoticed = true,
             b'I' => flags.invalidates = true,
-            b'F' => match number::u32(token) {
-                Some(number) => flags.flags = number,
-                None => error = Some(BAD_TOKEN),
-            },
-            b'C' => match number::u64(token) {
-                Some(number) => flags.cas = Some(number),
-                None => error = Some(BAD_TOKEN),
-            },
+            b'F' => flags.flags = number::u32(token).ok_or(INVALID)?,
+            b'C' => flags.cas = Some(u64()?),
             b'M' => match token {
                 [mode] => flags.mode = Some(*mode),
-                _ => error = Some(BAD_MODE_LENGTH),
+                _ => return Err(INVALID),
             },
-            b'J' => match number::u64(token) {
-                Some(number) => flags.initial = number,
-                None => error = Some(BAD_INITIAL),
-            },
-            b'D' => match number::u64(token) {
-                Some(number) => flags.delta = number,
-                None => error = Some(BAD_DELTA),
-            },
+            b'J' => flags.initial = u64()?,
+            b'D' => flags.delta = u64()?,
             b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => {}
             _ => return Err(INVALID),
         }
     }
-    error.map_or(Ok(flags), Err)
+    Ok(flags)
 }
 
 /// The flags of `words` with their tokens.

@@ -74,6 +74,12 @@ pub(crate) fn i32(text: &[u8]) -> Option<i32> {
     i32::try_from(i64(text)?).ok()
 }
 
+/// An expiry: the lowest 32 bits of a signed number of 64, as memcached takes it.
+#[inline]
+pub(crate) fn expiry(text: &[u8]) -> Option<i32> {
+    i64(text).map(|number| number as i32)
+}
+
 /// Appends `number` in decimal.
 #[inline]
 pub(crate) fn write(out: &mut Vec<u8>, mut number: u64) {

@@ -2,6 +2,7 @@
 
 use super::number;
 use crate::shard::Meta;
+use memchr::memchr;
 
 /// The most bytes of a key.
 pub(crate) const LONGEST_KEY: usize = 250;
@@ -9,6 +10,8 @@ pub(crate) const LONGEST_KEY: usize = 250;
 /// A line that is no command, with the answer that says so.
 pub(crate) type Refused = &'static str;
 
+/// No answer.
+const SILENCE: Refused = "";
 pub(crate) const ERROR: Refused = "ERROR\r\n";
 pub(crate) const BAD_FORMAT: Refused = "CLIENT_ERROR bad command line format\r\n";
 pub(crate) const BAD_CHUNK: Refused = "CLIENT_ERROR bad data chunk\r\n";
@@ -143,6 +146,25 @@ impl<'a> Arguments<'a> {
     fn key(&self) -> Result<&'a [u8], Refused> {
         key(self.words[0])
     }
+
+    /// Demands so many words, and hands them to `read`. A command that asks for no answer gets none
+    /// to its errors, either.
+    fn read_with<T>(
+        words: Words<'a>,
+        range: std::ops::RangeInclusive<usize>,
+        read: impl FnOnce(&Self) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let arguments = Self::read(words);
+        arguments.demand(range)?;
+        let refused = |refused| {
+            if arguments.is_quiet() {
+                SILENCE
+            } else {
+                refused
+            }
+        };
+        read(&arguments).map_err(refused)
+    }
 }
 
 pub(crate) fn key(word: &[u8]) -> Result<&[u8], Refused> {
@@ -155,6 +177,8 @@ pub(crate) fn key(word: &[u8]) -> Result<&[u8], Refused> {
 /// Reads a line, without its end.
 #[inline]
 pub(crate) fn read(line: &[u8]) -> Result<Command<'_>, Refused> {
+    // A line ends at a zero, as C's strings do.
+    let line = memchr(0, line).map_or(line, |zero| &line[..zero]);
     if let Some(keys) = line.strip_prefix(b"get ")
         && !keys.is_empty()
         && keys[0] != b' '
@@ -166,6 +190,13 @@ pub(crate) fn read(line: &[u8]) -> Result<Command<'_>, Refused> {
         });
     }
     read_any(line)
+}
+
+/// Whether a line is the first one of an HTTP request.
+pub(crate) fn is_http(line: &[u8]) -> bool {
+    Words(line)
+        .last()
+        .is_some_and(|word| word.starts_with(b"HTTP/"))
 }
 
 fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
@@ -190,7 +221,7 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
             Ok(Command::Get {
                 keys,
                 with_cas: name == b"gats",
-                expiry: Some(number::i32(expiry).ok_or(BAD_EXPIRY)?),
+                expiry: Some(number::expiry(expiry).ok_or(BAD_EXPIRY)?),
             })
         }
         b"set" => read_store(Verb::Set, words),
@@ -199,54 +230,31 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
         b"append" => read_store(Verb::Append, words),
         b"prepend" => read_store(Verb::Prepend, words),
         b"cas" => read_store(Verb::Cas(0), words),
-        b"incr" | b"decr" => {
-            let arguments = Arguments::read(words);
-            arguments.demand(2..=3)?;
+        b"incr" | b"decr" => Arguments::read_with(words, 2..=3, |arguments| {
             Ok(Command::Arithmetic {
                 key: arguments.key()?,
                 delta: number::u64(arguments.words[1]).ok_or(BAD_DELTA)?,
                 is_increment: name == b"incr",
                 is_quiet: arguments.is_quiet(),
             })
-        }
-        b"touch" => {
-            let arguments = Arguments::read(words);
-            arguments.demand(2..=3)?;
+        }),
+        b"touch" => Arguments::read_with(words, 2..=3, |arguments| {
             Ok(Command::Touch {
                 key: arguments.key()?,
-                expiry: number::i32(arguments.words[1]).ok_or(BAD_EXPIRY)?,
+                expiry: number::expiry(arguments.words[1]).ok_or(BAD_EXPIRY)?,
                 is_quiet: arguments.is_quiet(),
             })
-        }
-        b"delete" => {
-            let arguments = Arguments::read(words);
-            arguments.demand(1..=3)?;
-            let is_quiet = arguments.len > 1 && arguments.is_quiet();
-            let is_good = match &arguments.words[1..arguments.len] {
-                [] => true,
-                [word] => *word == b"0" || is_quiet,
-                [hold, _] => *hold == b"0" && is_quiet,
-                _ => false,
-            };
-            if !is_good {
-                return Err(BAD_DELETE);
-            }
-            Ok(Command::Delete {
-                key: arguments.key()?,
-                is_quiet,
-            })
-        }
-        b"flush_all" => {
-            let arguments = Arguments::read(words);
-            arguments.demand(0..=2)?;
+        }),
+        b"delete" => Arguments::read_with(words, 1..=3, read_delete),
+        b"flush_all" => Arguments::read_with(words, 0..=2, |arguments| {
             let is_quiet = arguments.is_quiet();
             let delay = if arguments.len == usize::from(is_quiet) {
                 0
             } else {
-                number::i32(arguments.words[0]).ok_or(BAD_FORMAT)?
+                number::expiry(arguments.words[0]).ok_or(BAD_EXPIRY)?
             };
             Ok(Command::FlushAll { delay, is_quiet })
-        }
+        }),
         b"verbosity" => {
             let arguments = Arguments::read(words);
             arguments.demand(1..=2)?;
@@ -290,26 +298,43 @@ fn read_meta(command: Meta, mut words: Words<'_>) -> Result<Command<'_>, Refused
     })
 }
 
-fn read_store(verb: Verb, words: Words<'_>) -> Result<Command<'_>, Refused> {
-    let arguments = Arguments::read(words);
-    let fixed = if matches!(verb, Verb::Cas(_)) { 5 } else { 4 };
-    arguments.demand(fixed..=fixed + 1)?;
-    let words = &arguments.words;
-    let verb = match verb {
-        Verb::Cas(_) => Verb::Cas(number::u64(words[4]).ok_or(BAD_FORMAT)?),
-        verb => verb,
+fn read_delete<'a>(arguments: &Arguments<'a>) -> Result<Command<'a>, Refused> {
+    let is_quiet = arguments.len > 1 && arguments.is_quiet();
+    let is_good = match &arguments.words[1..arguments.len] {
+        [] => true,
+        [word] => *word == b"0" || is_quiet,
+        [hold, _] => *hold == b"0" && is_quiet,
+        _ => false,
     };
-    let len = number::i32(words[3]).ok_or(BAD_FORMAT)?;
-    if len > i32::MAX - 2 {
-        return Err(BAD_FORMAT);
+    if !is_good {
+        return Err(BAD_DELETE);
     }
-    Ok(Command::Store {
-        verb,
+    Ok(Command::Delete {
         key: arguments.key()?,
-        flags: number::u32(words[1]).ok_or(BAD_FORMAT)?,
-        expiry: number::i32(words[2]).ok_or(BAD_FORMAT)?,
-        len: usize::try_from(len).map_err(|_| BAD_FORMAT)?,
-        is_quiet: arguments.is_quiet(),
+        is_quiet,
+    })
+}
+
+fn read_store(verb: Verb, words: Words<'_>) -> Result<Command<'_>, Refused> {
+    let fixed = if matches!(verb, Verb::Cas(_)) { 5 } else { 4 };
+    Arguments::read_with(words, fixed..=fixed + 1, |arguments| {
+        let words = &arguments.words;
+        let verb = match verb {
+            Verb::Cas(_) => Verb::Cas(number::u64(words[4]).ok_or(BAD_FORMAT)?),
+            verb => verb,
+        };
+        let len = number::i32(words[3]).ok_or(BAD_FORMAT)?;
+        if len > i32::MAX - 2 {
+            return Err(BAD_FORMAT);
+        }
+        Ok(Command::Store {
+            verb,
+            key: arguments.key()?,
+            flags: number::u32(words[1]).ok_or(BAD_FORMAT)?,
+            expiry: number::expiry(words[2]).ok_or(BAD_FORMAT)?,
+            len: usize::try_from(len).map_err(|_| BAD_FORMAT)?,
+            is_quiet: arguments.is_quiet(),
+        })
     })
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Connection {
     pub(crate) turn: Option<Box<Turn>>,
     /// The socket may have more to read.
     pub(crate) may_read: bool,
+    /// The client sends nothing more. After that no event tells of what is left to read.
+    pub(crate) is_ending: bool,
     /// It is among the connections that are to be looked at again.
     pub(crate) is_queued: bool,
 }
@@ -56,6 +58,7 @@ impl Connection {
             sent: 0,
             turn: None,
             may_read: true,
+            is_ending: false,
             is_queued: false,
         }
     }

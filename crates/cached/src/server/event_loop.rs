@@ -12,16 +12,18 @@ use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use std::cell::RefCell;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The bytes that are read at once.
 const BUFFER: usize = 64 << 10;
 /// The bytes of answers that are sent at once, when they come from other shards.
 const MOST_OUTPUT: usize = 256 << 10;
+
+const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -32,6 +34,10 @@ pub(crate) struct Service {
     pub(crate) hasher: Hasher,
     pub(crate) clock: Clock,
     pub(crate) largest_item: usize,
+    pub(crate) may_flush: bool,
+    /// The number of connections of all threads.
+    pub(crate) connections: AtomicUsize,
+    pub(crate) most_connections: usize,
     pub(crate) is_ending: AtomicBool,
 }
 
@@ -119,7 +125,8 @@ impl<'a> EventLoop<'a> {
                         let Some(connection) = self.connections[place].as_mut() else {
                             continue;
                         };
-                        connection.may_read |= event.is_readable() || event.is_read_closed();
+                        connection.may_read |= event.is_readable();
+                        connection.is_ending |= event.is_read_closed();
                         self.go_on(place);
                     }
                 }
@@ -136,6 +143,13 @@ impl<'a> EventLoop<'a> {
                 Err(_) => continue,
             };
             let _ = stream.set_nodelay(true);
+            // Relaxed: a count by itself. Several threads may exceed it for a moment.
+            let before = self.service.connections.fetch_add(1, Ordering::Relaxed);
+            if before >= self.service.most_connections {
+                let _ = stream.write(TOO_MANY);
+                self.service.connections.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
             let place = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
                 self.connections.len() - 1
@@ -150,6 +164,8 @@ impl<'a> EventLoop<'a> {
     }
 
     fn close(&mut self, place: usize) {
+        // Relaxed: as above.
+        self.service.connections.fetch_sub(1, Ordering::Relaxed);
         self.connections[place] = None;
         self.free.push(place);
     }
@@ -182,7 +198,7 @@ impl<'a> EventLoop<'a> {
         let left = connection.input.len();
         self.buffer[..left].copy_from_slice(&connection.input);
         let mut filled = left;
-        if connection.may_read && left < BUFFER {
+        if (connection.may_read || connection.is_ending) && left < BUFFER {
             match connection.read(&mut self.buffer[left..]) {
                 Outcome::Some(n) => {
                     filled += n;
@@ -206,6 +222,7 @@ impl<'a> EventLoop<'a> {
                 hasher: &service.hasher,
                 clock,
                 largest_item: service.largest_item,
+                may_flush: service.may_flush,
                 out,
                 turn,
             };
@@ -223,7 +240,8 @@ impl<'a> EventLoop<'a> {
             return false;
         }
         // Only if something was done: a part of a line waits for the rest.
-        if (connection.may_read || done > 0 && done < filled) && !connection.has_output() {
+        let may_read = connection.may_read || connection.is_ending;
+        if (may_read || done > 0 && done < filled) && !connection.has_output() {
             self.queue(place);
         }
         true

@@ -23,7 +23,7 @@ use corelay::{Team, Trustees};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
@@ -36,8 +36,14 @@ pub struct Settings {
     pub memory: usize,
     /// The most bytes of an item.
     pub largest_item: usize,
+    /// The most connections at a time. Others are told so and closed.
+    pub connections: usize,
+    /// Whether clients may remove all items.
+    pub may_flush: bool,
     /// Whether a full server evicts items. If not, it refuses new ones.
     pub evicts: bool,
+    /// Whether items have cas numbers.
+    pub has_cas: bool,
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -66,7 +72,7 @@ pub fn serve(settings: &Settings) -> io::Result<()> {
     let hasher = Hasher::default();
     let shard = |number| {
         let memory = settings.memory / settings.threads;
-        let shard = Shard::new(hasher.clone(), memory, settings.evicts)?;
+        let shard = Shard::new(hasher.clone(), memory, settings)?;
         io::Result::Ok(team.entrust_on(number, shard))
     };
     let service = Service {
@@ -76,6 +82,9 @@ pub fn serve(settings: &Settings) -> io::Result<()> {
         hasher: hasher.clone(),
         clock: Clock::start(),
         largest_item: settings.largest_item,
+        may_flush: settings.may_flush,
+        connections: AtomicUsize::new(0),
+        most_connections: settings.connections,
         is_ending: AtomicBool::new(false),
     };
     let ended = team.run(|me| EventLoop::new(me, &service, listen(settings.address)?)?.run());

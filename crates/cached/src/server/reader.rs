@@ -19,10 +19,11 @@ const LONGEST_LINE: usize = 2048;
 /// The bytes that memcached adds to a key and a value. An item is too large by this sum.
 const ITEM_HEADER: usize = 57;
 
+const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
 const BAD_KEY: &str = "CLIENT_ERROR error decoding key\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
-const BAD_MODE: &str = "CLIENT_ERROR invalid mode for ms\r\n";
-const LINE_TOO_LONG: &str = "CLIENT_ERROR line too long\r\n";
+const BAD_MODE: &str = "CLIENT_ERROR invalid mode for ms M token\r\n";
+const BAD_ARITHMETIC_MODE: &str = "CLIENT_ERROR invalid mode for ma M token\r\n";
 
 /// The state of a connection between two reads.
 #[derive(Default)]
@@ -59,6 +60,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) hasher: &'a Hasher,
     pub(crate) clock: &'a Clock,
     pub(crate) largest_item: usize,
+    pub(crate) may_flush: bool,
     /// Answers, if there is no `turn`.
     pub(crate) out: &'a mut Vec<u8>,
     /// Requests to other shards, and all answers since the first of them.
@@ -192,7 +194,12 @@ impl Reader<'_> {
         match text::read(line) {
             Ok(command) => self.command(mode, command, input, end + 1),
             Err(refused) => {
-                self.say(refused.as_bytes());
+                // As memcached does, in case a browser is led to send something here.
+                if refused == text::ERROR && text::is_http(line) {
+                    *mode = Mode::End;
+                } else {
+                    self.say(refused.as_bytes());
+                }
                 end + 1
             }
         }
@@ -214,7 +221,6 @@ impl Reader<'_> {
                 return name.len();
             }
         }
-        self.say(LINE_TOO_LONG.as_bytes());
         *mode = Mode::End;
         input.len()
     }
@@ -266,13 +272,13 @@ impl Reader<'_> {
                 words,
             } => {
                 // `me` has no flags but `b`, which need not be checked.
-                match self.meta_key(key, words) {
+                match self.meta_key(command, key, words) {
                     Ok(key) => self.request_with(Operation::Meta(command), &key, &[], words),
                     Err(refused) => self.say(refused.as_bytes()),
                 }
             }
             Command::MetaSet { key, words, len } => {
-                let key = match self.meta_key(key, words) {
+                let key = match self.meta_key(Meta::Set, key, words) {
                     Ok(key) => key,
                     Err(refused) => return self.swallow(mode, refused, len) + after,
                 };
@@ -307,6 +313,9 @@ impl Reader<'_> {
             }
             Command::Delete { key, is_quiet } => {
                 self.request(Operation::Delete { is_quiet }, key, &[]);
+            }
+            Command::FlushAll { is_quiet, .. } if !self.may_flush => {
+                self.say_unless(is_quiet, NO_FLUSH.as_bytes());
             }
             Command::FlushAll { delay, is_quiet } => {
                 let at = match delay {
@@ -350,12 +359,19 @@ impl Reader<'_> {
     }
 
     /// Checks a meta command's flags, and decodes its key if it is in base64.
-    fn meta_key<'k>(&self, key: &'k [u8], words: &[u8]) -> Result<Cow<'k, [u8]>, text::Refused> {
+    fn meta_key<'k>(
+        &self,
+        command: Meta,
+        key: &'k [u8],
+        words: &[u8],
+    ) -> Result<Cow<'k, [u8]>, text::Refused> {
         let flags = meta::read(words)?;
-        if let Some(mode) = flags.mode
-            && !b"EAPRSeaprsIiDd+-".contains(&mode)
-        {
-            return Err(BAD_MODE);
+        match (command, flags.mode) {
+            (Meta::Set, Some(mode)) if !b"EAPRSeaprs".contains(&mode) => return Err(BAD_MODE),
+            (Meta::Arithmetic, Some(mode)) if !b"IiDd+-".contains(&mode) => {
+                return Err(BAD_ARITHMETIC_MODE);
+            }
+            _ => {}
         }
         if !flags.is_binary {
             return Ok(Cow::Borrowed(key));
@@ -411,9 +427,7 @@ impl Reader<'_> {
             let is_long = len.unwrap_or(rest.len()) > text::LONGEST_KEY + 1;
             let Some(len) = len.filter(|_| !is_long) else {
                 if is_long {
-                    self.say(text::BAD_FORMAT.as_bytes());
-                    *mode = Mode::End;
-                    return input.len();
+                    return at + self.refuse_keys(mode, rest);
                 }
                 *mode = Mode::Keys { with_cas, expiry };
                 return at;
@@ -437,6 +451,22 @@ impl Reader<'_> {
             if self.is_full() {
                 *mode = Mode::Keys { with_cas, expiry };
                 return at;
+            }
+        }
+    }
+
+    /// Refuses what is left of a retrieval, which has a key that is too long.
+    #[cold]
+    fn refuse_keys(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        self.say(text::BAD_FORMAT.as_bytes());
+        match memchr(b'\n', input) {
+            Some(end) => {
+                *mode = Mode::Line;
+                end + 1
+            }
+            None => {
+                *mode = Mode::End;
+                input.len()
             }
         }
     }

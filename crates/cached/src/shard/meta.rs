@@ -52,7 +52,7 @@ impl Shard {
         let is_new = match flags.vivify {
             Some(expiry) if self.store.peek(hash, key, now).is_none() => {
                 let properties = Properties {
-                    cas: self.store.next_cas(),
+                    cas: self.next_cas(),
                     expiry: clock.expiry(expiry),
                     is_binary: flags.is_binary,
                     is_won: true,
@@ -72,7 +72,7 @@ impl Shard {
                 self.tally.cmd_touch += 1;
             }
             if !flags.is_quiet {
-                out.extend_from_slice(b"EN\r\n");
+                write_missing(b"EN", request, flags, out);
             }
             return;
         };
@@ -99,7 +99,7 @@ impl Shard {
             key,
             expiry,
         };
-        told.write(request.words, flags, now, out);
+        told.write(request.words, now, out);
         for (mark, is_set) in [(b" W", wins), (b" X", before.is_stale), (b" Z", had_token)] {
             if is_set {
                 out.extend_from_slice(mark);
@@ -173,9 +173,11 @@ impl Shard {
                 } else {
                     [value, old.value]
                 };
-                joined = Some(parts.concat());
+                let whole = parts.concat();
                 properties = old.properties;
-                b"HD"
+                let fits = whole.len() + key.len() <= self.largest_item;
+                joined = Some(whole);
+                if fits { b"HD" } else { b"NS" }
             }
             (_, _, cas) => {
                 self.tally.cas_hits += u64::from(cas.is_some());
@@ -184,7 +186,7 @@ impl Shard {
         };
         if code == b"HD" {
             let value = joined.as_deref().unwrap_or(value);
-            properties.cas = self.store.next_cas();
+            properties.cas = self.next_cas();
             if self.store.put(hash, key, value, properties, now).is_err() {
                 self.store.remove(hash, key);
                 out.extend_from_slice(NO_MEMORY);
@@ -199,7 +201,6 @@ impl Shard {
             match name {
                 b'O' => write_token(out, b'O', token),
                 b'k' => write_key(out, key, flags.is_binary),
-                b'b' => out.extend_from_slice(b" b"),
                 b'c' => {
                     out.extend_from_slice(b" c");
                     number::write(out, if code == b"HD" { properties.cas } else { 0 });
@@ -227,7 +228,7 @@ impl Shard {
             }
             Some(old) if flags.cas.is_some_and(|cas| cas != old.cas) => (b"EX", false),
             Some(_) if flags.invalidates => {
-                let cas = self.store.next_cas();
+                let cas = self.next_cas();
                 let stale = |properties: &mut Properties| {
                     if let Some(expiry) = flags.expiry {
                         properties.expiry = clock.expiry(expiry);
@@ -248,16 +249,7 @@ impl Shard {
         if is_ordinary && flags.is_quiet {
             return;
         }
-        out.extend_from_slice(code);
-        for (name, token) in meta::each(request.words) {
-            match name {
-                b'O' => write_token(out, b'O', token),
-                b'k' => write_key(out, key, flags.is_binary),
-                b'b' => out.extend_from_slice(b" b"),
-                _ => {}
-            }
-        }
-        out.extend_from_slice(b"\r\n");
+        write_missing(code, request, flags, out);
     }
 
     fn meta_arithmetic(
@@ -282,19 +274,19 @@ impl Shard {
                 *misses += 1;
                 let Some(expiry) = flags.vivify else {
                     if !flags.is_quiet {
-                        out.extend_from_slice(b"NF\r\n");
+                        write_missing(b"NF", request, flags, out);
                     }
                     return;
                 };
                 let properties = Properties {
-                    expiry: clock.expiry(expiry),
+                    expiry: clock.expiry(flags.expiry.unwrap_or(expiry)),
                     is_binary: flags.is_binary,
                     ..Properties::default()
                 };
                 (flags.initial, 0, properties)
             }
             Some(old) if flags.cas.is_some_and(|cas| cas != old.properties.cas) => {
-                out.extend_from_slice(b"EX\r\n");
+                write_missing(b"EX", request, flags, out);
                 return;
             }
             Some(old) => {
@@ -315,7 +307,7 @@ impl Shard {
         number::write(&mut digits, new);
         let shown = digits.len();
         digits.resize(shown.max(len), b' ');
-        properties.cas = self.store.next_cas();
+        properties.cas = self.next_cas();
         if was_there && let Some(expiry) = flags.expiry {
             properties.expiry = clock.expiry(expiry);
         }
@@ -337,7 +329,7 @@ impl Shard {
             key,
             expiry: properties.expiry,
         };
-        told.write(request.words, flags, now, out);
+        told.write(request.words, now, out);
         out.extend_from_slice(b"\r\n");
         if flags.wants_value {
             out.extend_from_slice(&digits[..shown]);
@@ -371,7 +363,7 @@ impl Shard {
 
 impl Told<'_> {
     /// Appends what the flags ask for, in their order.
-    fn write(&self, words: &[u8], flags: &Flags, now: u32, out: &mut Vec<u8>) {
+    fn write(&self, words: &[u8], now: u32, out: &mut Vec<u8>) {
         let Some(item) = self.item else { return };
         for (name, token) in meta::each(words) {
             let mut tell = |number: u64| {
@@ -387,12 +379,24 @@ impl Told<'_> {
                 b'l' => tell(u64::from(item.idle)),
                 b'h' => tell(u64::from(item.is_fetched)),
                 b'O' => write_token(out, b'O', token),
-                b'k' => write_key(out, self.key, flags.is_binary),
-                b'b' => out.extend_from_slice(b" b"),
+                b'k' => write_key(out, self.key, item.properties.is_binary),
                 _ => {}
             }
         }
     }
+}
+
+/// Appends an answer without an item: a code, and the flags that say what was asked.
+fn write_missing(code: &[u8], request: &Request<'_>, flags: &Flags, out: &mut Vec<u8>) {
+    out.extend_from_slice(code);
+    for (name, token) in meta::each(request.words) {
+        match name {
+            b'O' => write_token(out, b'O', token),
+            b'k' => write_key(out, request.key, flags.is_binary),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 fn write_token(out: &mut Vec<u8>, name: u8, token: &[u8]) {
@@ -404,6 +408,7 @@ fn write_key(out: &mut Vec<u8>, key: &[u8], is_binary: bool) {
     out.extend_from_slice(b" k");
     if is_binary {
         out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes());
+        out.extend_from_slice(b" b");
     } else {
         out.extend_from_slice(key);
     }

@@ -7,6 +7,7 @@ pub(crate) use self::meta::Meta;
 
 use crate::protocol::number;
 use crate::protocol::text::Verb;
+use crate::server::Settings;
 use crate::server::clock::Clock;
 use crate::store::{Hasher, Item, Properties, Store};
 use std::io;
@@ -78,6 +79,9 @@ pub(crate) struct Tally {
 pub(crate) struct Shard {
     pub(crate) store: Store,
     pub(crate) tally: Tally,
+    /// The most bytes of a key and its value.
+    largest_item: usize,
+    has_cas: bool,
     /// The second at which all items go.
     flush_at: Option<u32>,
 }
@@ -92,13 +96,24 @@ const NO_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeri
 const END_OF_LINE: &[u8] = b"\r\n";
 
 impl Shard {
-    /// Makes a shard without items: see [`Store::new`].
-    pub(crate) fn new(hasher: Hasher, budget: usize, evicts: bool) -> io::Result<Self> {
+    /// Makes a shard without items, which takes up to `budget` bytes: see [`Store::new`].
+    pub(crate) fn new(hasher: Hasher, budget: usize, settings: &Settings) -> io::Result<Self> {
         Ok(Self {
-            store: Store::new(hasher, budget, evicts)?,
+            store: Store::new(hasher, budget, settings.evicts)?,
             tally: Tally::default(),
+            largest_item: settings.largest_item,
+            has_cas: settings.has_cas,
             flush_at: None,
         })
+    }
+
+    /// The cas of the next write.
+    fn next_cas(&mut self) -> u64 {
+        if self.has_cas {
+            self.store.next_cas()
+        } else {
+            0
+        }
     }
 
     /// Runs a request at the clock's second, and appends its answer to `out`.
@@ -122,7 +137,7 @@ impl Shard {
                     ..Properties::default()
                 };
                 let answer = self.write(request, verb, properties, now);
-                // As in memcached, an error is answered in any case.
+                // As in memcached, this error is answered in any case.
                 if !is_quiet || answer == NO_MEMORY {
                     out.extend_from_slice(answer);
                 }
@@ -133,8 +148,8 @@ impl Shard {
                 is_quiet,
             } => {
                 let before = out.len();
-                let is_error = self.add(request, delta, is_increment, now, out);
-                if is_quiet && !is_error {
+                let has_room = self.add(request, delta, is_increment, now, out);
+                if is_quiet && has_room {
                     out.truncate(before);
                 }
             }
@@ -225,7 +240,7 @@ impl Shard {
                 self.tally.cas_misses += 1;
                 NOT_FOUND
             }
-            (Verb::Cas(expected), Some(old)) if old.properties.cas != expected => {
+            (Verb::Cas(expected), Some(old)) if old.properties.cas != expected || !self.has_cas => {
                 self.tally.cas_badval += 1;
                 EXISTS
             }
@@ -237,6 +252,9 @@ impl Shard {
                     [value, old.value]
                 };
                 let joined = parts.concat();
+                if joined.len() + key.len() > self.largest_item {
+                    return NOT_STORED;
+                }
                 self.put(request, &joined, properties, now)
             }
             (verb, _) => {
@@ -255,7 +273,7 @@ impl Shard {
         now: u32,
     ) -> &'static [u8] {
         let properties = Properties {
-            cas: self.store.next_cas(),
+            cas: self.next_cas(),
             ..properties
         };
         let Request { hash, key, .. } = *request;
@@ -269,7 +287,7 @@ impl Shard {
         }
     }
 
-    /// Adds to a number. Returns whether the answer is an error.
+    /// Adds to a number. Returns false if there was no room for the longer one.
     fn add(
         &mut self,
         request: &Request<'_>,
@@ -287,7 +305,7 @@ impl Shard {
         let Some(item) = self.store.get(hash, key, now) else {
             *misses += 1;
             out.extend_from_slice(NOT_FOUND);
-            return false;
+            return true;
         };
         // What follows the value in memcached ends the number.
         let Some(old) = number::u64(item.value) else {
@@ -307,16 +325,16 @@ impl Shard {
         // A number that has become shorter keeps its length.
         digits.resize(digits.len().max(len), b' ');
         let properties = Properties {
-            cas: self.store.next_cas(),
+            cas: self.next_cas(),
             ..properties
         };
         if self.store.put(hash, key, &digits, properties, now).is_err() {
             out.truncate(begin);
             out.extend_from_slice(NO_MEMORY_FOR_NUMBER);
-            return true;
+            return false;
         }
         out.extend_from_slice(END_OF_LINE);
-        false
+        true
     }
 }
 

@@ -10,7 +10,7 @@ use crate::server::Program;
 use std::io::Write;
 
 /// Failures after which a test stops.
-const ENOUGH: usize = 12;
+const ENOUGH: usize = 200;
 
 /// Cases up to this length, in bytes, are split at each byte; longer ones at so many places.
 const SPLITS: u64 = 32;

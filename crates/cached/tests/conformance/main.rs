@@ -11,6 +11,7 @@
 //! - `CORELAY_SEED` is the first seed of the random sequences.
 //! - `CORELAY_STRESS` multiplies the number of random sequences and of splits.
 
+mod binary;
 mod case;
 mod escape;
 mod exchange;

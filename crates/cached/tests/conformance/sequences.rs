@@ -12,10 +12,10 @@ const SEQUENCES: u64 = 400;
 
 /// memcached without its background threads. They hold items for a moment now and then, and the
 /// answers to counts depend on it.
-const QUIET: &[&str] = &["-o", "no_lru_maintainer,no_lru_crawler"];
+pub(crate) const QUIET: &[&str] = &["-o", "no_lru_maintainer,no_lru_crawler"];
 
 /// How often the reference is asked before the subject's answer counts as wrong.
-const TRIES: usize = 6;
+pub(crate) const TRIES: usize = 6;
 
 /// Seconds by which times to live may differ: the servers' clocks tick at different moments.
 const CLOCKS: u64 = 3;
@@ -213,8 +213,7 @@ fn random_sequences() {
         reference: Fleet::start_with(reference, &quiet).expect("the reference starts"),
         subject: Fleet::start(subject).expect("the server starts"),
     };
-    let first = std::env::var("CORELAY_SEED").ok();
-    let first: u64 = first.map_or(0, |seed| seed.parse().expect("CORELAY_SEED is a number"));
+    let first = suite::first_seed();
     let mut failures = Failures::default();
     for seed in first..first + suite::scaled(SEQUENCES) {
         let sequence = Sequence::new(seed);

@@ -26,6 +26,12 @@ pub(crate) fn scaled(n: u64) -> u64 {
     ((n as f64 * factor) as u64).max(1)
 }
 
+/// The seed of the first random sequence: `CORELAY_SEED`, or 0.
+pub(crate) fn first_seed() -> u64 {
+    let seed = std::env::var("CORELAY_SEED").ok();
+    seed.map_or(0, |seed| seed.parse().expect("CORELAY_SEED is a number"))
+}
+
 /// Says something although the test passes: the harness keeps what `eprintln!` writes.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("conformance: {text}\n").as_bytes());

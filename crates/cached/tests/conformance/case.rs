@@ -82,16 +82,23 @@ impl Case {
     /// The input in the notation of the files.
     pub(crate) fn shown(&self) -> String {
         let mut text = String::new();
-        for segment in &self.segments {
+        for (nth, segment) in self.segments.iter().enumerate() {
+            if nth > 0 && segment.wait.is_zero() {
+                text += "@sync\n";
+            }
             if !segment.wait.is_zero() {
                 text += &format!("@wait {}\n", segment.wait.as_secs());
             }
+            let mut bytes = Vec::new();
             for piece in &segment.pieces {
                 match piece {
-                    Piece::Bytes(bytes) => text += &escape::show(bytes),
-                    number => text += &format!("{number:?}\n"),
+                    Piece::Bytes(more) => bytes.extend_from_slice(more),
+                    // As a word that no other input contains.
+                    Piece::Cas(n, plus) => bytes.extend(format!("<cas {n}{plus:+}>").bytes()),
+                    Piece::Now(plus) => bytes.extend(format!("<now{plus:+}>").bytes()),
                 }
             }
+            text += &escape::show(&bytes);
         }
         text
     }

@@ -17,6 +17,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Bytes that fit into the socket buffers, whatever the server does.
 const SMALL: usize = 32 << 10;
 
+/// The longest request that is sent byte by byte.
+const BYTEWISE: usize = 8 << 10;
+
 /// How the end of an answer is recognised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until<'a> {
@@ -33,7 +36,7 @@ pub(crate) enum Delivery {
     Whole,
     /// Two writes; the second begins at this byte.
     SplitAt(usize),
-    /// A write for each byte.
+    /// A write for each byte; one write if the request is long.
     Bytes,
     /// Writes of random lengths, drawn from this seed.
     Random(u64),
@@ -45,6 +48,7 @@ impl Delivery {
         let mut ends = match self {
             Self::Whole => Vec::new(),
             Self::SplitAt(at) => vec![at.min(length)],
+            Self::Bytes if length > BYTEWISE => Vec::new(),
             Self::Bytes => (1..length).collect(),
             Self::Random(seed) => {
                 let mut random = crate::random::Random::new(seed);

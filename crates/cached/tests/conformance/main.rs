@@ -8,14 +8,18 @@
 //! - `CORELAY_REFERENCE` names another reference: `CORELAY_REFERENCE="memcached -C"`.
 //! - `CORELAY_CASE` selects the cases whose names contain it.
 //! - `CORELAY_RECORD=1` records the reference's answers anew.
+//! - `CORELAY_SEED` is the first seed of the random sequences.
 //! - `CORELAY_STRESS` multiplies the number of random sequences and of splits.
 
+mod binary;
 mod case;
 mod escape;
 mod exchange;
+mod grammar;
 mod normal;
 mod random;
 mod recorded;
 mod run;
+mod sequences;
 mod server;
 mod suite;

@@ -10,6 +10,9 @@ use std::net::SocketAddr;
 /// How often a case is tried when a tick of a clock may have changed an answer.
 const TRIES: usize = 4;
 
+/// The cas number that is sent when the wanted one has not been answered.
+const UNKNOWN: u64 = 999_999_999_999;
+
 /// Bytes that no answer ends with.
 const NEVER: &[u8] = b"this is the end of no answer";
 
@@ -31,7 +34,7 @@ pub(crate) fn run(address: SocketAddr, case: &Case, delivery: Delivery) -> Resul
     let mut offset = 0;
     for (nth, segment) in case.segments.iter().enumerate() {
         std::thread::sleep(segment.wait);
-        let bytes = resolve(&segment.pieces, &numbers)?;
+        let bytes = resolve(&segment.pieces, &numbers);
         let part = match delivery {
             Delivery::SplitAt(at) if !(offset..offset + bytes.len()).contains(&at) => {
                 Delivery::Whole
@@ -67,7 +70,7 @@ pub(crate) fn run(address: SocketAddr, case: &Case, delivery: Delivery) -> Resul
 }
 
 /// Fills in the numbers that depend on earlier answers.
-pub(crate) fn resolve(pieces: &[Piece], numbers: &Numbers) -> Result<Vec<u8>, String> {
+pub(crate) fn resolve(pieces: &[Piece], numbers: &Numbers) -> Vec<u8> {
     let mut bytes = Vec::new();
     for piece in pieces {
         match piece {
@@ -76,13 +79,12 @@ pub(crate) fn resolve(pieces: &[Piece], numbers: &Numbers) -> Result<Vec<u8>, St
                 bytes.extend((escape::unix_time() + plus).to_string().into_bytes());
             }
             Piece::Cas(n, plus) => {
-                let cas = numbers.nth(*n);
-                let cas = cas.ok_or_else(|| format!("there is no cas number {n} so far"))?;
+                let cas = numbers.nth(*n).unwrap_or(UNKNOWN);
                 bytes.extend(cas.wrapping_add_signed(*plus).to_string().into_bytes());
             }
         }
     }
-    Ok(bytes)
+    bytes
 }
 
 /// The servers of one program: one that the cases share, and others for those that need it.
@@ -95,7 +97,12 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts the shared server.
     pub(crate) fn start(program: Program) -> Result<Self, String> {
-        let shared = program.start(&[])?;
+        Self::start_with(program, &[])
+    }
+
+    /// Starts the shared server with additional flags.
+    pub(crate) fn start_with(program: Program, flags: &[String]) -> Result<Self, String> {
+        let shared = program.start(flags)?;
         let control = Connection::open(shared.address())?;
         Ok(Self {
             program,

@@ -2,13 +2,14 @@
 
 use crate::server::Settings;
 use clap::Parser;
+use nix::unistd::{User, geteuid, setgid, setuid};
 use std::net::{IpAddr, SocketAddr};
 
 /// A cache server that speaks memcached's protocol, on delegated shards.
 ///
 /// Exit codes: 0 after SIGTERM, 1 if it could not serve, 2 bad usage.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "corelay-cached", version)]
+#[command(name = "corelay-cached", version, args_override_self = true)]
 pub struct Flags {
     /// The TCP port.
     #[arg(short = 'p', long = "port", default_value_t = 11211)]
@@ -34,6 +35,9 @@ pub struct Flags {
     /// Refuse new items when memory is full, instead of evicting others.
     #[arg(short = 'M', long = "disable-evictions")]
     refuses: bool,
+    /// Run as this user, if started as root.
+    #[arg(short = 'u', long = "user")]
+    user: Option<String>,
     /// Give items no cas numbers.
     #[arg(short = 'C', long = "disable-cas")]
     no_cas: bool,
@@ -57,6 +61,21 @@ fn item_size(text: &str) -> Result<usize, String> {
 }
 
 impl Flags {
+    /// Becomes the user that the flags name, if the process is root's. Called before threads start.
+    ///
+    /// # Errors
+    /// There is no such user, or the system refuses.
+    pub fn become_user(&self) -> Result<(), String> {
+        let (Some(name), true) = (&self.user, geteuid().is_root()) else {
+            return Ok(());
+        };
+        let user = User::from_name(name).ok().flatten();
+        let user = user.ok_or_else(|| format!("-u {name}: there is no such user"))?;
+        setgid(user.gid)
+            .and_then(|()| setuid(user.uid))
+            .map_err(|error| format!("-u {name}: {error}"))
+    }
+
     /// The settings of the server that the flags ask for.
     pub fn settings(&self) -> Settings {
         Settings {

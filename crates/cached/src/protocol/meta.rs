@@ -1,9 +1,30 @@
 //! The flags of meta commands (`mg`, `ms`, `md`, `ma`).
 
 use super::number;
-use super::text::{Refused, Words};
+use super::text::{BAD_FORMAT, Refused, Words};
+use crate::shard::Meta;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use std::borrow::Cow;
 
-const INVALID: Refused = "CLIENT_ERROR invalid or duplicate flag\r\n";
+const BAD_TOKEN: Refused = "CLIENT_ERROR bad token in command line format\r\n";
+const BAD_MODE_LENGTH: Refused = "CLIENT_ERROR incorrect length for M token\r\n";
+const BAD_INITIAL: Refused = "CLIENT_ERROR invalid numeric initial value\r\n";
+const BAD_DELTA: Refused = "CLIENT_ERROR invalid numeric delta value\r\n";
+const DUPLICATE: Refused = "CLIENT_ERROR duplicate flag\r\n";
+const INVALID: Refused = "CLIENT_ERROR invalid flag\r\n";
+/// The answer of `md` and `ma` to all of these.
+const INVALID_OR_DUPLICATE: Refused = "CLIENT_ERROR invalid or duplicate flag\r\n";
+pub(crate) const TOO_MANY: Refused = "CLIENT_ERROR options flags too long\r\n";
+const TOO_MANY_OF_GET: Refused = "CLIENT_ERROR options flags are too long\r\n";
+const LONG_OPAQUE: Refused = "CLIENT_ERROR opaque token too long\r\n";
+const BAD_KEY: Refused = "CLIENT_ERROR error decoding key\r\n";
+const BAD_MODE: Refused = "CLIENT_ERROR invalid mode for ms M token\r\n";
+const BAD_ARITHMETIC_MODE: Refused = "CLIENT_ERROR invalid mode for ma M token\r\n";
+
+/// The most words of a command, as memcached counts them: with one for the end of the line.
+const MOST_WORDS: usize = 20;
+/// The most bytes of an opaque token.
+const LONGEST_OPAQUE: usize = 31;
 
 /// The flags of a meta command, read once. Expiries are as the client gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,42 +57,105 @@ pub(crate) struct Flags {
     pub(crate) delta: u64,
 }
 
-/// Reads the flags of `words`.
+/// Reads the flags of `words`. A flag that is unknown, or that is there twice, comes before bad tokens.
 pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
     let mut flags = Flags {
         delta: 1,
         ..Flags::default()
     };
-    let mut seen = 0u128;
+    let (mut seen, mut error) = (0u128, None);
     for (name, token) in each(words) {
         if name >= 127 || seen & (1 << name) != 0 {
-            return Err(INVALID);
+            return Err(DUPLICATE);
         }
         seen |= 1 << name;
-        let i32 = || number::expiry(token).ok_or(INVALID);
-        let u64 = || number::u64(token).ok_or(INVALID);
-        match name {
-            b'N' => flags.vivify = Some(i32()?),
-            b'T' => flags.expiry = Some(i32()?),
-            b'R' => flags.recache = Some(i32()?),
-            b'b' => flags.is_binary = true,
-            b'v' => flags.wants_value = true,
-            b'q' => flags.is_quiet = true,
-            b'u' => flags.is_unnoticed = true,
-            b'I' => flags.invalidates = true,
-            b'F' => flags.flags = number::u32(token).ok_or(INVALID)?,
-            b'C' => flags.cas = Some(u64()?),
+        let read = match name {
+            b'N' => number::expiry(token)
+                .map(|n| flags.vivify = Some(n))
+                .ok_or(BAD_TOKEN),
+            b'T' => number::expiry(token)
+                .map(|n| flags.expiry = Some(n))
+                .ok_or(BAD_TOKEN),
+            b'R' => number::expiry(token)
+                .map(|n| flags.recache = Some(n))
+                .ok_or(BAD_TOKEN),
+            b'C' => number::u64(token)
+                .map(|n| flags.cas = Some(n))
+                .ok_or(BAD_TOKEN),
+            b'F' => number::u32(token)
+                .map(|n| flags.flags = n)
+                .ok_or(BAD_FORMAT),
+            b'J' => number::u64(token)
+                .map(|n| flags.initial = n)
+                .ok_or(BAD_INITIAL),
+            b'D' => number::u64(token).map(|n| flags.delta = n).ok_or(BAD_DELTA),
             b'M' => match token {
-                [mode] => flags.mode = Some(*mode),
-                _ => return Err(INVALID),
+                [mode] => {
+                    flags.mode = Some(*mode);
+                    Ok(())
+                }
+                _ => Err(BAD_MODE_LENGTH),
             },
-            b'J' => flags.initial = u64()?,
-            b'D' => flags.delta = u64()?,
-            b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => {}
+            b'b' | b'v' | b'q' | b'u' | b'I' => {
+                let flag = match name {
+                    b'b' => &mut flags.is_binary,
+                    b'v' => &mut flags.wants_value,
+                    b'q' => &mut flags.is_quiet,
+                    b'u' => &mut flags.is_unnoticed,
+                    _ => &mut flags.invalidates,
+                };
+                *flag = true;
+                Ok(())
+            }
+            b'O' if token.len() > LONGEST_OPAQUE => Err(LONG_OPAQUE),
+            b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => Ok(()),
             _ => return Err(INVALID),
-        }
+        };
+        error = read.err().or(error);
     }
-    Ok(flags)
+    error.map_or(Ok(flags), Err)
+}
+
+/// Checks a command's flags, and decodes its key if it is in base64.
+pub(crate) fn check<'k>(
+    command: Meta,
+    key: &'k [u8],
+    words: &[u8],
+) -> Result<Cow<'k, [u8]>, Refused> {
+    if command == Meta::Debug {
+        // It knows no other flag, and ignores them.
+        let is_binary = each(words).next().is_some_and(|(name, _)| name == b'b');
+        return if is_binary {
+            decode(key).ok_or(BAD_FORMAT)
+        } else {
+            Ok(Cow::Borrowed(key))
+        };
+    }
+    let before = if command == Meta::Set { 3 } else { 2 };
+    if Words(words).count() + before + 1 > MOST_WORDS {
+        let is_get = command == Meta::Get;
+        return Err(if is_get { TOO_MANY_OF_GET } else { TOO_MANY });
+    }
+    let checked = read(words).and_then(|flags| {
+        if !flags.is_binary {
+            return Ok((flags, Cow::Borrowed(key)));
+        }
+        decode(key).map(|key| (flags, key)).ok_or(BAD_KEY)
+    });
+    let (flags, key) = checked.map_err(|refused| match command {
+        Meta::Delete | Meta::Arithmetic if refused != LONG_OPAQUE => INVALID_OR_DUPLICATE,
+        _ => refused,
+    })?;
+    match (command, flags.mode) {
+        (Meta::Set, Some(mode)) if !b"EAPRS".contains(&mode) => Err(BAD_MODE),
+        (Meta::Arithmetic, Some(mode)) if !b"ID+-".contains(&mode) => Err(BAD_ARITHMETIC_MODE),
+        _ => Ok(key),
+    }
+}
+
+fn decode(key: &[u8]) -> Option<Cow<'static, [u8]>> {
+    let key = BASE64_STANDARD.decode(key).ok()?;
+    (!key.is_empty()).then_some(Cow::Owned(key))
 }
 
 /// The flags of `words` with their tokens.

@@ -15,10 +15,11 @@ const SILENCE: Refused = "";
 pub(crate) const ERROR: Refused = "ERROR\r\n";
 pub(crate) const BAD_FORMAT: Refused = "CLIENT_ERROR bad command line format\r\n";
 pub(crate) const BAD_CHUNK: Refused = "CLIENT_ERROR bad data chunk\r\n";
+const NO_SHUTDOWN: Refused = "ERROR: shutdown not enabled\r\n";
 const BAD_DELETE: Refused =
     "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const BAD_DELTA: Refused = "CLIENT_ERROR invalid numeric delta argument\r\n";
-const BAD_EXPIRY: Refused = "CLIENT_ERROR invalid exptime argument\r\n";
+pub(crate) const BAD_EXPIRY: Refused = "CLIENT_ERROR invalid exptime argument\r\n";
 
 /// A way to write a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +66,9 @@ pub(crate) enum Command<'a> {
         key: &'a [u8],
         is_quiet: bool,
     },
+    /// Without a delay if that was no number.
     FlushAll {
-        delay: i32,
+        delay: Option<i32>,
         is_quiet: bool,
     },
     Verbosity {
@@ -192,6 +194,13 @@ pub(crate) fn read(line: &[u8]) -> Result<Command<'_>, Refused> {
     read_any(line)
 }
 
+/// Whether one of the keys in a line is too long.
+#[cold]
+pub(crate) fn has_long_key(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    Words(line).any(|word| word.len() > LONGEST_KEY)
+}
+
 /// Whether a line is the first one of an HTTP request.
 pub(crate) fn is_http(line: &[u8]) -> bool {
     Words(line)
@@ -205,7 +214,7 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
         return Err(ERROR);
     };
     match name {
-        b"get" | b"gets" => {
+        b"get" | b"gets" | b"bget" => {
             let keys = words.0;
             words.next().ok_or(ERROR)?;
             Ok(Command::Get {
@@ -216,10 +225,8 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
         }
         b"gat" | b"gats" => {
             let expiry = words.next().ok_or(ERROR)?;
-            let keys = words.0;
-            words.next().ok_or(ERROR)?;
             Ok(Command::Get {
-                keys,
+                keys: words.0,
                 with_cas: name == b"gats",
                 expiry: Some(number::expiry(expiry).ok_or(BAD_EXPIRY)?),
             })
@@ -249,35 +256,37 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
         b"flush_all" => Arguments::read_with(words, 0..=2, |arguments| {
             let is_quiet = arguments.is_quiet();
             let delay = if arguments.len == usize::from(is_quiet) {
-                0
+                Some(0)
             } else {
-                number::expiry(arguments.words[0]).ok_or(BAD_EXPIRY)?
+                number::expiry(arguments.words[0])
             };
             Ok(Command::FlushAll { delay, is_quiet })
         }),
         b"verbosity" => {
-            let arguments = Arguments::read(words);
-            arguments.demand(1..=2)?;
-            if arguments.len == 1 && arguments.is_quiet() {
+            if words.clone().eq([b"noreply"]) {
                 return Err(ERROR);
             }
-            Ok(Command::Verbosity {
-                is_quiet: arguments.is_quiet(),
+            Arguments::read_with(words, 1..=2, |arguments| {
+                number::u64(arguments.words[0]).ok_or(BAD_FORMAT)?;
+                Ok(Command::Verbosity {
+                    is_quiet: arguments.is_quiet(),
+                })
             })
         }
+        b"shutdown" => Err(NO_SHUTDOWN),
         b"mg" => read_meta(Meta::Get, words),
         b"md" => read_meta(Meta::Delete, words),
         b"ma" => read_meta(Meta::Arithmetic, words),
         b"me" => read_meta(Meta::Debug, words),
         b"ms" => {
-            let key = key(words.next().ok_or(BAD_FORMAT)?)?;
-            let len = number::i32(words.next().ok_or(BAD_FORMAT)?).ok_or(BAD_CHUNK)?;
+            let key = key(words.next().ok_or(ERROR)?)?;
+            let len = number::i32(words.next().ok_or(BAD_FORMAT)?).ok_or(BAD_FORMAT)?;
             if len > i32::MAX - 2 {
-                return Err(BAD_CHUNK);
+                return Err(BAD_FORMAT);
             }
             Ok(Command::MetaSet {
                 key,
-                len: usize::try_from(len).map_err(|_| BAD_CHUNK)?,
+                len: usize::try_from(len).map_err(|_| BAD_FORMAT)?,
                 words: words.0,
             })
         }
@@ -290,7 +299,12 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
 }
 
 fn read_meta(command: Meta, mut words: Words<'_>) -> Result<Command<'_>, Refused> {
-    let key = key(words.next().ok_or(BAD_FORMAT)?)?;
+    let missing = if command == Meta::Debug {
+        BAD_FORMAT
+    } else {
+        ERROR
+    };
+    let key = key(words.next().ok_or(missing)?)?;
     Ok(Command::Meta {
         command,
         key,
@@ -372,7 +386,7 @@ mod tests {
         assert_eq!(
             read(b"flush_all noreply").unwrap(),
             Command::FlushAll {
-                delay: 0,
+                delay: Some(0),
                 is_quiet: true
             }
         );
@@ -385,7 +399,7 @@ mod tests {
             b" ",
             b"get",
             b"get ",
-            b"gat 1",
+            b"gat",
             b"set k 0 0",
             b"bogus",
             b"incr k",

@@ -6,9 +6,7 @@ use crate::server::clock::Clock;
 use crate::server::turn::Turn;
 use crate::shard::{Meta, Operation, Request, Shard};
 use crate::store::Hasher;
-use base64::prelude::{BASE64_STANDARD, Engine};
 use memchr::memchr;
-use std::borrow::Cow;
 
 /// The bytes of answers from which on nothing more of a connection is done before they are sent.
 const MOST_OUTPUT: usize = 256 << 10;
@@ -20,10 +18,7 @@ const LONGEST_LINE: usize = 2048;
 const ITEM_HEADER: usize = 57;
 
 const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
-const BAD_KEY: &str = "CLIENT_ERROR error decoding key\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
-const BAD_MODE: &str = "CLIENT_ERROR invalid mode for ms M token\r\n";
-const BAD_ARITHMETIC_MODE: &str = "CLIENT_ERROR invalid mode for ma M token\r\n";
 
 /// The state of a connection between two reads.
 #[derive(Default)]
@@ -262,7 +257,8 @@ impl Reader<'_> {
                     if verb == text::Verb::Set {
                         self.request(Operation::Delete { is_quiet: true }, key, &[]);
                     }
-                    return self.swallow(mode, TOO_LARGE, len) + after;
+                    let refused = if is_quiet { "" } else { TOO_LARGE };
+                    return self.swallow(mode, refused, len) + after;
                 }
                 return after + self.begin_store(mode, operation, key, &[], &input[after..], len);
             }
@@ -270,16 +266,18 @@ impl Reader<'_> {
                 command,
                 key,
                 words,
-            } => {
-                // `me` has no flags but `b`, which need not be checked.
-                match self.meta_key(command, key, words) {
-                    Ok(key) => self.request_with(Operation::Meta(command), &key, &[], words),
-                    Err(refused) => self.say(refused.as_bytes()),
-                }
-            }
+            } => match meta::check(command, key, words) {
+                Ok(key) => self.request_with(Operation::Meta(command), &key, &[], words),
+                Err(refused) => self.say(refused.as_bytes()),
+            },
             Command::MetaSet { key, words, len } => {
-                let key = match self.meta_key(Meta::Set, key, words) {
+                let key = match meta::check(Meta::Set, key, words) {
                     Ok(key) => key,
+                    // As in memcached, the value is then read as commands.
+                    Err(meta::TOO_MANY) => {
+                        self.say(meta::TOO_MANY.as_bytes());
+                        return after;
+                    }
                     Err(refused) => return self.swallow(mode, refused, len) + after,
                 };
                 if self.is_too_large(&key, len) {
@@ -317,7 +315,16 @@ impl Reader<'_> {
             Command::FlushAll { is_quiet, .. } if !self.may_flush => {
                 self.say_unless(is_quiet, NO_FLUSH.as_bytes());
             }
-            Command::FlushAll { delay, is_quiet } => {
+            Command::FlushAll {
+                delay: None,
+                is_quiet,
+            } => {
+                self.say_unless(is_quiet, text::BAD_EXPIRY.as_bytes());
+            }
+            Command::FlushAll {
+                delay: Some(delay),
+                is_quiet,
+            } => {
                 let at = match delay {
                     ..=0 => self.clock.now(),
                     delay => self.clock.expiry(delay),
@@ -358,30 +365,6 @@ impl Reader<'_> {
         0
     }
 
-    /// Checks a meta command's flags, and decodes its key if it is in base64.
-    fn meta_key<'k>(
-        &self,
-        command: Meta,
-        key: &'k [u8],
-        words: &[u8],
-    ) -> Result<Cow<'k, [u8]>, text::Refused> {
-        let flags = meta::read(words)?;
-        match (command, flags.mode) {
-            (Meta::Set, Some(mode)) if !b"EAPRSeaprs".contains(&mode) => return Err(BAD_MODE),
-            (Meta::Arithmetic, Some(mode)) if !b"IiDd+-".contains(&mode) => {
-                return Err(BAD_ARITHMETIC_MODE);
-            }
-            _ => {}
-        }
-        if !flags.is_binary {
-            return Ok(Cow::Borrowed(key));
-        }
-        match BASE64_STANDARD.decode(key) {
-            Ok(key) if !key.is_empty() => Ok(Cow::Owned(key)),
-            _ => Err(BAD_KEY),
-        }
-    }
-
     /// Writes a value of `len` bytes if it is there with its end of line. If not, keeps what is there
     /// of it. Returns the bytes of `input` that are done with.
     #[inline]
@@ -420,6 +403,13 @@ impl Reader<'_> {
     ) -> usize {
         let operation = Operation::Get { with_cas, expiry };
         let mut at = 0;
+        // One key that is too long refuses all of the line, if the line has come whole.
+        if let Some(end) = memchr(b'\n', input)
+            && end > text::LONGEST_KEY
+            && text::has_long_key(&input[..end])
+        {
+            return self.refuse_keys(mode, input);
+        }
         loop {
             at += input[at..].iter().take_while(|&&byte| byte == b' ').count();
             let rest = &input[at..];
@@ -498,7 +488,10 @@ impl Reader<'_> {
     fn store(&mut self, operation: Operation, key: &[u8], words: &[u8], value: &[u8]) {
         match value.strip_suffix(b"\r\n") {
             Some(value) => self.request_with(operation, key, value, words),
-            None => self.say(text::BAD_CHUNK.as_bytes()),
+            None => {
+                let is_quiet = matches!(operation, Operation::Store { is_quiet: true, .. });
+                self.say_unless(is_quiet, text::BAD_CHUNK.as_bytes());
+            }
         }
     }
 }

@@ -23,8 +23,11 @@ pub(crate) enum Meta {
 struct Told<'a> {
     item: Option<Item<'a>>,
     key: &'a [u8],
-    /// The item's second of expiry: it may have been set by the command.
-    expiry: u32,
+    /// Whether the key is told in base64.
+    is_binary: bool,
+    /// The item's second of expiry before the flag `T`, and after it.
+    before: u32,
+    after: u32,
 }
 
 impl Shard {
@@ -49,24 +52,29 @@ impl Shard {
     fn meta_get(&mut self, request: &Request<'_>, flags: &Flags, clock: &Clock, out: &mut Vec<u8>) {
         let Request { hash, key, .. } = *request;
         let now = clock.now();
-        let is_new = match flags.vivify {
-            Some(expiry) if self.store.peek(hash, key, now).is_none() => {
-                let properties = Properties {
-                    cas: self.next_cas(),
-                    expiry: clock.expiry(expiry),
-                    is_binary: flags.is_binary,
-                    is_won: true,
-                    ..Properties::default()
-                };
-                if self.store.put(hash, key, &[], properties, now).is_err() {
-                    out.extend_from_slice(NO_MEMORY);
-                    return;
-                }
-                true
+        let mut new = None;
+        if let Some(expiry) = flags.vivify
+            && self.store.peek(hash, key, now).is_none()
+        {
+            let properties = Properties {
+                cas: self.next_cas(),
+                expiry: clock.expiry(expiry),
+                is_won: true,
+                ..Properties::default()
+            };
+            if self.store.put(hash, key, &[], properties, now).is_err() {
+                out.extend_from_slice(NO_MEMORY);
+                return;
             }
-            _ => false,
-        };
-        let Some(item) = self.store.peek(hash, key, now) else {
+            new = Some(Item {
+                value: &[],
+                properties,
+                is_fetched: false,
+                idle: 0,
+            });
+        }
+        let is_new = new.is_some();
+        let Some(item) = new.or_else(|| self.store.peek(hash, key, now)) else {
             self.tally.get_misses += 1;
             if flags.expiry.is_some() {
                 self.tally.cmd_touch += 1;
@@ -97,10 +105,12 @@ impl Shard {
         let told = Told {
             item: Some(item),
             key,
-            expiry,
+            is_binary: before.is_binary,
+            before: before.expiry,
+            after: expiry,
         };
         told.write(request.words, now, out);
-        for (mark, is_set) in [(b" W", wins), (b" X", before.is_stale), (b" Z", had_token)] {
+        for (mark, is_set) in [(b" Z", had_token), (b" X", before.is_stale), (b" W", wins)] {
             if is_set {
                 out.extend_from_slice(mark);
             }
@@ -138,7 +148,7 @@ impl Shard {
             ..Properties::default()
         };
         let old = self.store.peek(hash, key, now);
-        let mode = flags.mode.map_or(b'S', |mode| mode.to_ascii_uppercase());
+        let mode = flags.mode.unwrap_or(b'S');
         let mut joined = None;
         let code: &[u8] = match (mode, old, flags.cas) {
             (b'E', Some(_), _) => {
@@ -161,10 +171,6 @@ impl Shard {
                     b"EX"
                 }
             }
-            (b'A' | b'P', None, _) if flags.vivify.is_some() => {
-                properties.expiry = flags.vivify.map_or(0, |expiry| clock.expiry(expiry));
-                b"HD"
-            }
             (b'A' | b'P', None, _) => b"NS",
             (b'A' | b'P', Some(old), Some(cas)) if old.properties.cas != cas => b"EX",
             (b'A' | b'P', Some(old), _) => {
@@ -174,7 +180,11 @@ impl Shard {
                     [value, old.value]
                 };
                 let whole = parts.concat();
-                properties = old.properties;
+                properties = Properties {
+                    is_stale: false,
+                    is_won: false,
+                    ..old.properties
+                };
                 let fits = whole.len() + key.len() <= self.largest_item;
                 joined = Some(whole);
                 if fits { b"HD" } else { b"NS" }
@@ -221,12 +231,12 @@ impl Shard {
         let Request { hash, key, .. } = *request;
         let now = clock.now();
         let old = self.store.peek(hash, key, now).map(|item| item.properties);
-        let (code, is_ordinary): (&[u8], _) = match old {
+        let code: &[u8] = match old {
             None => {
                 self.tally.delete_misses += 1;
-                (b"NF", true)
+                b"NF"
             }
-            Some(old) if flags.cas.is_some_and(|cas| cas != old.cas) => (b"EX", false),
+            Some(old) if flags.cas.is_some_and(|cas| cas != old.cas) => b"EX",
             Some(_) if flags.invalidates => {
                 let cas = self.next_cas();
                 let stale = |properties: &mut Properties| {
@@ -238,15 +248,15 @@ impl Shard {
                     properties.cas = cas;
                 };
                 let _ = self.store.rewrite(hash, key, now, stale);
-                (b"HD", true)
+                b"HD"
             }
             Some(_) => {
                 self.store.remove(hash, key);
                 self.tally.delete_hits += 1;
-                (b"HD", true)
+                b"HD"
             }
         };
-        if is_ordinary && flags.is_quiet {
+        if code == b"HD" && flags.is_quiet {
             return;
         }
         write_missing(code, request, flags, out);
@@ -261,7 +271,7 @@ impl Shard {
     ) {
         let Request { hash, key, .. } = *request;
         let now = clock.now();
-        let is_increment = !matches!(flags.mode, Some(b'D' | b'd' | b'-'));
+        let is_increment = !matches!(flags.mode, Some(b'D' | b'-'));
         let old = self.store.peek(hash, key, now);
         let [hits, misses] = if is_increment {
             [&mut self.tally.incr_hits, &mut self.tally.incr_misses]
@@ -273,9 +283,7 @@ impl Shard {
             None => {
                 *misses += 1;
                 let Some(expiry) = flags.vivify else {
-                    if !flags.is_quiet {
-                        write_missing(b"NF", request, flags, out);
-                    }
+                    write_missing(b"NF", request, flags, out);
                     return;
                 };
                 let properties = Properties {
@@ -285,7 +293,11 @@ impl Shard {
                 };
                 (flags.initial, 0, properties)
             }
-            Some(old) if flags.cas.is_some_and(|cas| cas != old.properties.cas) => {
+            Some(old)
+                if flags
+                    .cas
+                    .is_some_and(|cas| cas != 0 && cas != old.properties.cas) =>
+            {
                 write_missing(b"EX", request, flags, out);
                 return;
             }
@@ -315,7 +327,8 @@ impl Shard {
             out.extend_from_slice(NO_MEMORY);
             return;
         }
-        if flags.is_quiet {
+        // As in memcached, the answer to a new number is not left out.
+        if flags.is_quiet && was_there {
             return;
         }
         if flags.wants_value {
@@ -327,7 +340,9 @@ impl Shard {
         let told = Told {
             item: self.store.peek(hash, key, now),
             key,
-            expiry: properties.expiry,
+            is_binary: flags.is_binary,
+            before: properties.expiry,
+            after: properties.expiry,
         };
         told.write(request.words, now, out);
         out.extend_from_slice(b"\r\n");
@@ -349,7 +364,7 @@ impl Shard {
         let ttl = if expiry == 0 {
             String::from("-1")
         } else {
-            (expiry - now).to_string()
+            format!("-{}", expiry - now)
         };
         let fetched = if item.is_fetched { "yes" } else { "no" };
         let size = item.value.len() + request.key.len();
@@ -365,6 +380,7 @@ impl Told<'_> {
     /// Appends what the flags ask for, in their order.
     fn write(&self, words: &[u8], now: u32, out: &mut Vec<u8>) {
         let Some(item) = self.item else { return };
+        let mut expiry = self.before;
         for (name, token) in meta::each(words) {
             let mut tell = |number: u64| {
                 out.extend_from_slice(&[b' ', name]);
@@ -372,14 +388,15 @@ impl Told<'_> {
             };
             match name {
                 b's' => tell(item.value.len() as u64),
-                b't' if self.expiry == 0 => out.extend_from_slice(b" t-1"),
-                b't' => tell(u64::from(self.expiry.wrapping_sub(now))),
+                b'T' => expiry = self.after,
+                b't' if expiry == 0 => out.extend_from_slice(b" t-1"),
+                b't' => tell(u64::from(expiry.wrapping_sub(now))),
                 b'c' => tell(item.properties.cas),
                 b'f' => tell(u64::from(item.properties.flags)),
                 b'l' => tell(u64::from(item.idle)),
                 b'h' => tell(u64::from(item.is_fetched)),
                 b'O' => write_token(out, b'O', token),
-                b'k' => write_key(out, self.key, item.properties.is_binary),
+                b'k' => write_key(out, self.key, self.is_binary),
                 _ => {}
             }
         }

@@ -158,6 +158,7 @@ impl Shard {
                 let touched = self.store.touch(request.hash, request.key, expiry, now);
                 let answer = match touched {
                     Ok(true) => {
+                        self.store.get(request.hash, request.key, now);
                         self.tally.touch_hits += 1;
                         b"TOUCHED\r\n"
                     }
@@ -200,18 +201,19 @@ impl Shard {
         now: u32,
         out: &mut Vec<u8>,
     ) {
+        let found = self.store.get(request.hash, request.key, now);
+        if let Some(item) = &found {
+            write_value(out, request.key, item, with_cas);
+        }
+        let is_there = found.is_some();
         if let Some(expiry) = expiry {
             self.tally.cmd_touch += 1;
+            self.tally.touch_hits += u64::from(is_there);
             // An item that finds no room for an expiry keeps the one that it has.
-            let touched = self.store.touch(request.hash, request.key, expiry, now);
-            self.tally.touch_hits += u64::from(touched == Ok(true));
+            let _ = self.store.touch(request.hash, request.key, expiry, now);
         }
-        let Some(item) = self.store.get(request.hash, request.key, now) else {
-            self.tally.get_misses += 1;
-            return;
-        };
-        write_value(out, request.key, &item, with_cas);
-        self.tally.get_hits += 1;
+        self.tally.get_hits += u64::from(is_there);
+        self.tally.get_misses += u64::from(!is_there);
     }
 
     fn write(
@@ -245,7 +247,7 @@ impl Shard {
                 EXISTS
             }
             (Verb::Append | Verb::Prepend, Some(old)) => {
-                let properties = old.properties;
+                let properties = renewed(old.properties);
                 let parts = if verb == Verb::Append {
                     [old.value, value]
                 } else {
@@ -324,6 +326,11 @@ impl Shard {
         let mut digits = out[begin..].to_vec();
         // A number that has become shorter keeps its length.
         digits.resize(digits.len().max(len), b' ');
+        let properties = if digits.len() > len {
+            renewed(properties)
+        } else {
+            properties
+        };
         let properties = Properties {
             cas: self.next_cas(),
             ..properties
@@ -333,8 +340,18 @@ impl Shard {
             out.extend_from_slice(NO_MEMORY_FOR_NUMBER);
             return false;
         }
+        self.store.get(hash, key, now); // a use
         out.extend_from_slice(END_OF_LINE);
         true
+    }
+}
+
+/// The properties of an item that takes the place of an older one: it is not stale.
+fn renewed(old: Properties) -> Properties {
+    Properties {
+        is_stale: false,
+        is_won: false,
+        ..old
     }
 }
 

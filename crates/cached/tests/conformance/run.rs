@@ -124,7 +124,14 @@ impl Fleet {
             .exchange(b"flush_all\r\n", b"", Delivery::Whole, until);
         match answer {
             Ok(answer) if !answer.closed && answer.bytes.is_empty() => Ok(()),
-            _ => Err(self.explain("flush_all is not answered by OK".to_owned())),
+            other => {
+                let error = format!("flush_all is not answered by OK: {other:?}");
+                let error = self.explain(error);
+                if let Ok(control) = Connection::open(self.shared.address()) {
+                    self.control = control;
+                }
+                Err(error)
+            }
         }
     }
 

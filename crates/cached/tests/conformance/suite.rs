@@ -8,9 +8,13 @@ use crate::recorded::{self, Answers};
 use crate::run::{self, Fleet};
 use crate::server::Program;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 /// Failures after which a test stops.
 const ENOUGH: usize = 200;
+
+/// Time after the first failure after which a test stops at the next.
+const ENOUGH_TIME: Duration = Duration::from_secs(30);
 
 /// Cases up to this length, in bytes, are split at each byte; longer ones at so many places.
 const SPLITS: u64 = 32;
@@ -57,24 +61,29 @@ pub(crate) fn reference() -> Option<Program> {
 
 /// Failures, with the names of their cases.
 #[derive(Default)]
-pub(crate) struct Failures(Vec<String>);
+pub(crate) struct Failures {
+    texts: Vec<String>,
+    first: Option<Instant>,
+}
 
 impl Failures {
-    /// Adds one. Returns whether there are enough.
+    /// Adds one. Returns whether there are enough, or whether a server that does not answer has
+    /// cost enough time.
     pub(crate) fn add(&mut self, text: String) -> bool {
-        self.0.push(text);
-        self.0.len() >= ENOUGH
+        let first = *self.first.get_or_insert_with(Instant::now);
+        self.texts.push(text);
+        self.texts.len() >= ENOUGH || first.elapsed() > ENOUGH_TIME
     }
 
     /// Panics if there are any.
     #[track_caller]
     pub(crate) fn report(self) {
-        let count = self.0.len();
+        let count = self.texts.len();
         let note = if count >= ENOUGH { " or more" } else { "" };
         assert!(
             count == 0,
             "{count}{note} failures\n\n{}",
-            self.0.join("\n\n")
+            self.texts.join("\n\n")
         );
     }
 }

@@ -14,8 +14,10 @@ const MOST_OUTPUT: usize = 256 << 10;
 const MOST_REQUESTS: usize = 1 << 20;
 /// The most bytes of a line, but for the keys of a retrieval. memcached has the same number.
 const LONGEST_LINE: usize = 2048;
-/// The bytes that memcached adds to a key and a value. An item is too large by this sum.
-const ITEM_HEADER: usize = 57;
+/// The bytes that memcached adds to a key and a value, and to flags other than 0. An item is too large
+/// by this sum.
+const ITEM_HEADER: usize = 59;
+const ITEM_FLAGS: usize = 4;
 
 const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
@@ -252,7 +254,7 @@ impl Reader<'_> {
                     expiry: self.clock.expiry(expiry),
                     is_quiet,
                 };
-                if self.is_too_large(key, len) {
+                if self.is_too_large(key, len, flags) {
                     // Whatever was there is out of date.
                     if verb == text::Verb::Set {
                         self.request(Operation::Delete { is_quiet: true }, key, &[]);
@@ -280,7 +282,8 @@ impl Reader<'_> {
                     }
                     Err(refused) => return self.swallow(mode, refused, len) + after,
                 };
-                if self.is_too_large(&key, len) {
+                let flags = meta::read(words).map_or(0, |flags| flags.flags);
+                if self.is_too_large(&key, len, flags) {
                     self.request(Operation::Delete { is_quiet: true }, &key, &[]);
                     return self.swallow(mode, TOO_LARGE, len) + after;
                 }
@@ -353,8 +356,9 @@ impl Reader<'_> {
         after
     }
 
-    fn is_too_large(&self, key: &[u8], len: usize) -> bool {
-        len + key.len() + ITEM_HEADER > self.largest_item
+    fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
+        let flags = if flags == 0 { 0 } else { ITEM_FLAGS };
+        len + key.len() + ITEM_HEADER + flags > self.largest_item
     }
 
     /// Refuses a command with a value, which is read and thrown away.

@@ -9,7 +9,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long a server may do nothing.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long one exchange may take altogether.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Failures after which a test stops.
-const ENOUGH: usize = 200;
+const ENOUGH: usize = 12;
 
 /// Time after the first failure after which a test stops at the next.
 const ENOUGH_TIME: Duration = Duration::from_secs(30);
@@ -41,13 +41,26 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("conformance: {text}\n").as_bytes());
 }
 
-/// The server under test, or None after saying that there is none.
-pub(crate) fn subject() -> Option<Program> {
-    let program = Program::subject();
-    if program.is_none() {
-        say("skipped: there is no corelay-cached; name a server in CORELAY_CACHED");
+/// The server under test: the one of this package, unless `CORELAY_CACHED` names another.
+pub(crate) fn subject() -> Program {
+    Program::subject()
+}
+
+/// The server that `CORELAY_CACHED` names, or None after saying that there is none: for the cases of
+/// protocols that corelay-cached does not speak yet.
+pub(crate) fn named_subject() -> Option<Program> {
+    if std::env::var_os("CORELAY_CACHED").is_none() {
+        say("skipped: corelay-cached does not do that yet; name a server in CORELAY_CACHED");
+        return None;
     }
-    program
+    Some(subject())
+}
+
+/// Whether corelay-cached is known to answer this case differently: see `not-yet.txt`. Another
+/// server has to answer all.
+fn is_not_yet(case: &Case) -> bool {
+    let mut names = include_str!("not-yet.txt").lines();
+    std::env::var_os("CORELAY_CACHED").is_none() && names.any(|name| name == case.name)
 }
 
 /// The reference, or None after saying that it is missing.
@@ -108,6 +121,14 @@ fn cases() -> (Vec<Case>, Vec<Case>) {
     case::all().into_iter().partition(|case| !case.waits())
 }
 
+/// The cases that the subject has to answer as memcached does.
+fn cases_of_subject() -> (Vec<Case>, Vec<Case>) {
+    let (mut cases, mut waiting) = cases();
+    cases.retain(|case| !is_not_yet(case));
+    waiting.retain(|case| !is_not_yet(case));
+    (cases, waiting)
+}
+
 /// The recorded answers to all cases.
 fn recorded_answers(cases: &[Case]) -> Answers {
     let mut answers = Answers::new();
@@ -141,8 +162,8 @@ fn ask_reference(program: &Program, cases: &[Case]) -> Answers {
 
 /// Checks the subject's answers to all cases, each delivered in these ways.
 fn check(deliveries: impl Fn(&Case) -> Vec<Delivery>) {
-    let Some(program) = subject() else { return };
-    let (cases, _) = cases();
+    let program = subject();
+    let (cases, _) = cases_of_subject();
     let wanted = recorded_answers(&cases);
     check_program(program, &cases, &wanted, deliveries);
 }
@@ -212,8 +233,8 @@ fn cases_byte_by_byte() {
 
 #[test]
 fn cases_pipelined() {
-    let Some(program) = subject() else { return };
-    let (mut cases, _) = cases();
+    let program = subject();
+    let (mut cases, _) = cases_of_subject();
     let wanted = recorded_answers(&cases);
     cases.retain(|case| {
         let fits =
@@ -333,8 +354,8 @@ fn run_waiting(
 
 #[test]
 fn cases_that_wait() {
-    let Some(program) = subject() else { return };
-    let (_, cases) = cases();
+    let program = subject();
+    let (_, cases) = cases_of_subject();
     let recorded = recorded_answers(&cases);
     let mut failures = Failures::default();
     for delivery in [Delivery::Whole, Delivery::Bytes] {

@@ -110,7 +110,7 @@ fn check(fleet: &mut Fleet, wanted: &Answers, deliveries: impl Fn(&BinaryCase) -
 }
 
 fn check_subject(deliveries: impl Fn(&BinaryCase) -> Vec<Delivery>) {
-    let Some(program) = suite::subject() else {
+    let Some(program) = suite::named_subject() else {
         return;
     };
     let mut fleet = Fleet::start(program).expect("the server starts");

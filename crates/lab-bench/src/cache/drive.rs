@@ -513,6 +513,11 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_millis(5);
 
+    /// The most requests that the server can have answered.
+    fn most(driven: &Driven) -> u64 {
+        (driven.secs / PAUSE.as_secs_f64()) as u64 + 1
+    }
+
     #[test]
     fn open_loop_counts_waiting_requests_and_their_time() {
         let options = Options {
@@ -522,9 +527,12 @@ mod tests {
             ..Options::default()
         };
         for driven in drive(&options, &slow_server(PAUSE), 2) {
-            // Some 1,000 were due, and at most 20 could be answered.
+            // Some 1,000 were due.
             let Counts { gets, unserved, .. } = driven.counts;
-            assert!(gets <= 20 && unserved > 100, "{gets} of {unserved}");
+            assert!(
+                gets <= most(&driven) && unserved > 100,
+                "{gets} of {unserved}"
+            );
             let latency = Latencies::percentiles([&driven.latencies]).unwrap();
             // Half of all have waited for about half of the block.
             assert!(latency.p50 > 20_000_000, "{latency:?}");
@@ -547,7 +555,7 @@ mod tests {
                 unserved,
                 ..
             } = driven.counts;
-            assert!(gets <= 20 && gets == misses && unserved == 0);
+            assert!(gets <= most(&driven) && gets == misses && unserved == 0);
             let latency = Latencies::percentiles([&driven.latencies]).unwrap();
             assert!(latency.max >= 4 * PAUSE.as_nanos() as u64, "{latency:?}");
         }

@@ -226,8 +226,11 @@ fn params(options: &Options) -> Params {
 /// A server and the modes of its blocks.
 type Tagged<'a> = (&'a Server, &'a [Mode]);
 
-/// The figures that are compared.
-const FIGURES: [(&str, fn(&Taken) -> Option<f64>); 4] = [
+/// A figure of a block; `None` if the block has none.
+type Figure = fn(&Taken) -> Option<f64>;
+
+/// The figures that are compared, and their names.
+const FIGURES: [(&str, Figure); 4] = [
     ("ops/s", |taken| Some(taken.rate)),
     ("ops/CPU s", |taken| {
         let cpu_s = taken.block.server_cpu_s.filter(|cpu_s| *cpu_s > 0.0)?;

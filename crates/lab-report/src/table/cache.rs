@@ -35,22 +35,7 @@ pub fn of(results: &Results) -> String {
             whole(&mut text, &run.method, cache);
         }
     }
-    for run in &results.runs {
-        for ratio in run.cache.iter().flat_map(|cache| &cache.against) {
-            let _ = writeln!(
-                text,
-                "{} of {} / {}, {}: {:.3} [{:.3}–{:.3}] over {} blocks",
-                ratio.figure,
-                run.method,
-                ratio.of,
-                word(ratio.mode),
-                ratio.ratio,
-                ratio.low,
-                ratio.high,
-                ratio.blocks
-            );
-        }
-    }
+    ratios(&mut text, results);
     if results
         .runs
         .iter()
@@ -72,6 +57,27 @@ pub fn of(results: &Results) -> String {
     placement(&mut text, results);
     table::notes(&mut text, results);
     text
+}
+
+/// Adds the ratios between two servers, with their intervals.
+fn ratios(text: &mut String, results: &Results) {
+    let compared = results.runs.iter();
+    let compared = compared.filter_map(|run| Some((run, run.cache.as_ref()?.against.first()?)));
+    for (run, first) in compared {
+        let _ = writeln!(text, "{} / {}, with 95 % intervals:", run.method, first.of);
+        for ratio in run.cache.iter().flat_map(|cache| &cache.against) {
+            let _ = writeln!(
+                text,
+                "  {}, {}: {:.3} [{:.3}–{:.3}] over {} blocks",
+                ratio.figure,
+                word(ratio.mode),
+                ratio.ratio,
+                ratio.low,
+                ratio.high,
+                ratio.blocks
+            );
+        }
+    }
 }
 
 /// Says on which CPUs the load threads ran.

@@ -101,7 +101,12 @@ fn args<'a>(address: &'a str, flags: &'a str) -> Vec<&'a str> {
 /// Measures a server for a short time; every answer has been checked by the program.
 #[track_caller]
 fn measured(nature: Nature, flags: &str) -> Run {
-    let flags = format!("--secs 0.2 --block 0.1 --connections 4 --keys 200 {flags} --json -");
+    let keys = if flags.contains("--keys") {
+        ""
+    } else {
+        "--keys 200"
+    };
+    let flags = format!("--secs 0.2 --block 0.1 --connections 4 {flags} {keys} --json -");
     let output = corelay(&args(&server(nature), &flags));
     let results: Results = serde_json::from_str(&fine(&output)).unwrap();
     assert!(results.command.starts_with("corelay bench cache "));
@@ -274,6 +279,7 @@ fn bad_input_gets_one_sentence() {
     refused("--hot 2", &["--hot"]);
     refused("--pin cores-first", &["--pin", "none"]);
     refused("--server-cpu x", &["--server-cpu"]);
+    refused("--pin 1 --server-cpu 60000", &["--server-cpu", "60000"]);
     refused("--start memcached", &["--start", "--server"]);
     refused("--against 'x", &["'x", "closing"]);
     let nothing = ["bench", "cache"];
@@ -284,7 +290,6 @@ fn bad_input_gets_one_sentence() {
     is_refusal(&corelay(&missing), &missing, &["/nonexistent/memcached"]);
 }
 
-/// Tests with the program of this package as the command of a server, which ends at once.
 #[test]
 fn list_names_the_workload() {
     let state = tempfile::tempdir().unwrap();
@@ -292,4 +297,53 @@ fn list_names_the_workload() {
         .args(["bench", "cache", "--list"])
         .output();
     assert!(fine(&listed.unwrap()).contains("memcached"));
+}
+
+/// Tests two servers in turns, if memcached is installed.
+#[test]
+fn servers_take_turns() {
+    let memcached = "memcached -u root -l 127.0.0.1 -U 0 -t 1";
+    if std::process::Command::new("memcached")
+        .arg("-V")
+        .output()
+        .is_err()
+    {
+        return eprintln!("memcached is not installed");
+    }
+    let flags = "--keys 100 --warmup --secs 0.4 --block 0.1 --pin none --json -";
+    let mut args = vec![
+        "bench",
+        "cache",
+        "--start",
+        memcached,
+        "--against",
+        memcached,
+    ];
+    args.extend(flags.split(' '));
+    let results: Results = serde_json::from_str(&fine(&corelay(&args))).unwrap();
+    let [first, second] = &results.runs[..] else {
+        panic!("{results:?}")
+    };
+    assert_eq!((first.method.as_str(), first.samples.len()), (memcached, 4));
+    assert_eq!(second.method, format!("{memcached} (2)"));
+    assert_eq!(second.samples.len(), 4);
+    let (cache, other) = (
+        first.cache.as_ref().unwrap(),
+        second.cache.as_ref().unwrap(),
+    );
+    assert!(cache.server != other.server && other.against.is_empty());
+    // A mode that both have met has a ratio; that depends on the machine.
+    for ratio in &cache.against {
+        assert!(ratio.low <= ratio.ratio && ratio.ratio <= ratio.high && ratio.blocks > 0);
+        assert_eq!(ratio.of, second.method);
+    }
+    if cfg!(target_os = "linux") {
+        assert!(cache.resident_bytes > Some(1 << 20) && cache.peak_bytes >= cache.resident_bytes);
+        let of = |run: &Run| run.samples[0].cache.as_ref().unwrap().server_cpu_s;
+        assert!(of(first) > Some(0.0) && of(second) > Some(0.0));
+    }
+    // Both have been ended.
+    for server in [&cache.server, &other.server] {
+        assert!(TcpStream::connect(server).is_err(), "{server}");
+    }
 }

@@ -34,7 +34,7 @@ const MAX_CONNECTIONS: u64 = 1 << 20;
 ///
 /// Example: corelay bench cache --start 'memcached -t 1 -U 0' --warmup
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("target").required(true).args(["server", "start"])))]
+#[command(group(clap::ArgGroup::new("target").args(["server", "start"])))]
 pub(super) struct Args {
     /// Address of the server: host:port, or the path of a Unix socket (with a slash)
     #[arg(long, value_name = "ADDR", value_parser = Address::read)]
@@ -216,6 +216,12 @@ fn pinning(text: &str) -> Result<Order, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    if args.server.is_none() && args.start.is_none() {
+        return Err(
+            "bench cache needs a server: --server ADDR if it runs, --start COMMAND to start it"
+                .to_owned(),
+        );
+    }
     let options = args.options();
     options.check()?;
     if args.block > args.secs {
@@ -304,6 +310,12 @@ impl Args {
             (None, true) => CpuSet::from_iter([0]),
             (None, false) => all.first().copied().into_iter().collect(),
         };
+        if let Some(cpu) = server_cpus.iter().find(|cpu| !all.contains(cpu)) {
+            let usable: CpuSet = all.iter().copied().collect();
+            return Err(format!(
+                "--server-cpu: this process may not use CPU {cpu}, only {usable}"
+            ));
+        }
         let is_known = starts || self.server_cpu.is_some();
         let threads = self.threads as usize;
         let others = || -> Vec<usize> {

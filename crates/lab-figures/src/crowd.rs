@@ -63,6 +63,7 @@ mod tests {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         }
     }
 

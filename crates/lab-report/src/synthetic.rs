@@ -167,6 +167,7 @@ impl Recipe {
                     fibres: None,
                     counts: None,
                     picture: None,
+                    cache: None,
                 });
             }
         }
@@ -198,6 +199,7 @@ impl Recipe {
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: Vec::new(),
         })
     }
@@ -281,6 +283,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
                 fibres: None,
                 counts: None,
                 picture: None,
+                cache: None,
             });
         }
     }
@@ -309,6 +312,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
         trustees: Vec::new(),
         loads: None,
         not_installed: None,
+        cache: None,
         notes: Vec::new(),
     };
     let mut run = summed_up(run);

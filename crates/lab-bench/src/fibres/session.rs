@@ -228,6 +228,7 @@ impl Measured {
             load: None,
             loads: None,
             not_installed,
+            cache: None,
             notes,
         }
     }
@@ -249,6 +250,7 @@ fn sample(outcome: FibreResult, bracket: Option<Bracket>, smallest: Option<f64>)
         fibres: Some(outcome),
         counts: None,
         picture: None,
+        cache: None,
     }
 }
 

@@ -181,6 +181,7 @@ fn run(who: &str, threads: usize, turns: &[&Turn], counts: &dyn Fn(&Turn) -> boo
         fibres: None,
         counts: None,
         picture: None,
+        cache: None,
     };
     let samples: Vec<Sample> = turns.iter().map(sample).collect();
     let kept = samples.iter().filter(|sample| sample.mode == Mode::Unknown);
@@ -211,6 +212,7 @@ fn run(who: &str, threads: usize, turns: &[&Turn], counts: &dyn Fn(&Turn) -> boo
         load: None,
         loads: None,
         not_installed: None,
+        cache: None,
         notes: vec![
             "measured in a process of its own, without pinning and without the round-trip probe"
                 .to_owned(),

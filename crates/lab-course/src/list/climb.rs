@@ -362,6 +362,7 @@ impl Entry {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         };
         let samples: Vec<Sample> = self.taken.iter().map(sample).collect();
         let by_mode = match correct {
@@ -390,6 +391,7 @@ impl Entry {
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes,
         };
         let modes: Vec<Mode> = run.samples.iter().map(|sample| sample.mode).collect();

@@ -157,6 +157,7 @@ impl Entry {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         };
         let samples: Vec<Sample> = self.taken.iter().map(sample).collect();
         let is_exact = found.iter().all(|&found| found == plan.expected());
@@ -199,6 +200,7 @@ impl Entry {
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes,
         };
         Counted {

@@ -41,12 +41,14 @@ fn run(workload: &str, method: &str, threads: usize, vars: u64, mops: f64) -> Ru
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         }],
         trustees: vec![],
         latency_ns: None,
         load: None,
         loads: None,
         not_installed: None,
+        cache: None,
         notes: vec![],
     }
 }

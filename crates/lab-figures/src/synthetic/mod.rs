@@ -93,6 +93,7 @@ fn run(mops: f64) -> Run {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         }],
         trustees: vec![Trustee {
             requests: 80,
@@ -113,6 +114,7 @@ fn run(mops: f64) -> Run {
         load: None,
         loads: None,
         not_installed: None,
+        cache: None,
         notes: Vec::new(),
     }
 }

@@ -123,6 +123,7 @@ mod tests {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         }
     }
 
@@ -196,6 +197,7 @@ mod tests {
             trustees: Vec::new(),
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec![],
         };
         let limit = |unserved, generator| {

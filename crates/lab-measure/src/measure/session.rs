@@ -379,6 +379,7 @@ impl Measured {
             trustees,
             loads,
             not_installed: None,
+            cache: None,
             notes,
         }
     }
@@ -441,6 +442,7 @@ impl TakenSample {
             fibres: None,
             counts: self.counts,
             picture: self.picture,
+            cache: None,
             per_thread: self.slice.per_thread,
         }
     }

@@ -86,7 +86,24 @@
 //!   samples [ { …, picture: PictureResult } ]
 //! PictureResult { seconds, hash, tiles, rays, reflections, tiles_ns, slowest_tile_ns }
 //! ```
+//!
+//! # Runs of `cache`
+//! A run is a server, its method the command that started it or its address. A sample is a block of
+//! load. `threads` are the load's, `vars` the keys, `placement` the load threads' CPUs.
+//!
+//! ```text
+//! Run       { …, cache: CacheRun }
+//!   params  { …, connections, pipeline, get_ratio, key_size, value_size, miss_set, idle_connections,
+//!             spin, hot?, load?, arrivals?, scan_every?, scan_length? }
+//!   samples [ { …, cache: CacheBlock } ]
+//! CacheRun    { server, version, filled: { stored, refused, secs }, counts: Counts, latency_ns, by_mode,
+//!               first_refusal, resident_bytes, peak_bytes,
+//!               against: [ { of, figure, mode, blocks, low, ratio, high } ] }
+//! CacheBlock  { secs, counts: Counts, latency_ns, server_cpu_s, load_cpu_s, waiting_s }
+//! Counts      { gets, scans, sets, refills, hits, misses, refused, wrong, unserved, sent, received }
+//! ```
 
+pub mod cache;
 mod extra;
 pub mod fibres;
 mod picture;
@@ -94,6 +111,7 @@ mod picture;
 pub use extra::{Extra, Size};
 pub use picture::PictureResult;
 
+use cache::{CacheBlock, CacheRun};
 use fibres::FibreResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -198,6 +216,9 @@ pub struct Run {
     /// The reason why there are no samples, if the method is a peer that this machine lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_installed: Option<String>,
+    /// The server and all its blocks, if a cache server was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheRun>,
     /// Remarks for the reader, such as a rounded parameter or a missing pinning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -414,6 +435,9 @@ pub struct Sample {
     /// The picture that was painted, in `raytrace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<PictureResult>,
+    /// The block of load that a cache server was under, in `cache`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheBlock>,
 }
 
 /// The aborts and uncertain comparisons of a sample of an ordered workload, by methods with a clock
@@ -606,12 +630,14 @@ mod tests {
                 fibres: None,
                 counts: None,
                 picture: None,
+                cache: None,
             }],
             trustees,
             latency_ns: None,
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec!["said".to_owned()],
         }
     }

@@ -23,9 +23,15 @@ pub struct Schedule {
 impl Schedule {
     /// Arrivals at `per_second` on average.
     ///
+    /// ```
+    /// use corelay_lab_measure::workload::schedule::Schedule;
+    /// let arrivals: Vec<u64> = Schedule::poisson(1e6, 1).take(100).collect();
+    /// assert!(arrivals.is_sorted());
+    /// ```
+    ///
     /// # Panics
     /// The rate is not above 0.
-    pub(crate) fn poisson(per_second: f64, seed: u64) -> Self {
+    pub fn poisson(per_second: f64, seed: u64) -> Self {
         assert!(per_second > 0.0, "operations arrive at a rate above 0");
         Self {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),

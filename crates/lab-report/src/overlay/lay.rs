@@ -319,12 +319,14 @@ mod tests {
                 fibres: None,
                 counts: None,
                 picture: None,
+                cache: None,
             }],
             trustees: vec![],
             latency_ns: None,
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec![],
         };
         Input {

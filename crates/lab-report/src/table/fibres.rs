@@ -223,12 +223,14 @@ mod tests {
                 fibres: Some(outcome),
                 counts: None,
                 picture: None,
+                cache: None,
             }],
             trustees: vec![],
             latency_ns: None,
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec![],
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`cache`] | the load on cache servers |
 //! | `columns` | figures in columns |
 //! | [`grid`] | a table of words, for pages too |
 //! | [`latency`] | latency under load |
@@ -10,6 +11,7 @@
 //! | [`raytrace`] | time to picture |
 //! | [`structure`] | the best of delegation and its best rival on structures |
 
+pub mod cache;
 pub mod columns;
 pub mod fibres;
 pub mod grid;

@@ -154,6 +154,7 @@ mod tests {
                 tiles_ns: 10_000_000,
                 slowest_tile_ns: 2_500,
             }),
+            cache: None,
         }
     }
 
@@ -188,6 +189,7 @@ mod tests {
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec![],
         }
     }

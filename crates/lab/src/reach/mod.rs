@@ -322,6 +322,7 @@ mod tests {
             fibres: None,
             counts: None,
             picture: None,
+            cache: None,
         };
         Run {
             workload: "fetch-add".to_owned(),
@@ -337,6 +338,7 @@ mod tests {
             load: None,
             loads: None,
             not_installed: None,
+            cache: None,
             notes: vec![],
         }
     }

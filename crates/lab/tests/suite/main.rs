@@ -4,6 +4,7 @@
 //! The gate runs them on a build without optimisation; `cargo xtask deep smoke` on the one that is
 //! shipped, with those that take long.
 
+mod cache;
 mod check;
 mod cli;
 mod clock;

@@ -1,5 +1,6 @@
 //! `corelay bench`: measures one workload, with a flag for each parameter.
 
+mod cache;
 pub(crate) mod common;
 mod database;
 mod fibres;
@@ -131,6 +132,7 @@ workloads! {
     Kept(kept::Args) => kept::run, kept::listed();
     #[command(mut_arg("threads", |arg| arg.default_value("1").hide(true)))]
     Recover(recover::Args) => recover::run, recover::listed();
+    Cache(cache::Args) => cache::run, cache::listed();
 }
 
 /// Returns the names of the workloads on the command line.

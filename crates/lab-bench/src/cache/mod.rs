@@ -21,6 +21,10 @@
 //! flight, and the write all requests of the next. Nothing is allocated for a request. One look at
 //! the clock serves both as the time of the answers and as the time at which the next requests are
 //! sent.
+//!
+//! Against `examples/canned.rs`, a server that only counts lines, one load thread reaches 0.20 million
+//! gets per second with 64 connections, 2.7 million if each sends 16 in a write, and 7.1 million with 64
+//! (each answered with 32 bytes; AMD EPYC, two virtual CPUs of a KVM guest, near, 5 s each).
 
 pub mod address;
 mod answer;

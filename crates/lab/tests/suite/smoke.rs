@@ -257,7 +257,10 @@ fn the_methods_of_one_workload_are_listed() {
 #[test]
 fn every_method_of_every_workload_is_right() -> Result<(), Vec<String>> {
     let mut wrong = Vec::new();
-    for (workload, methods) in catalogue() {
+    let mut catalogue = catalogue();
+    // It asks for a server instead of methods: see `cache`.
+    catalogue.retain(|(workload, _)| workload != "cache");
+    for (workload, methods) in catalogue {
         let results = match short(&workload, &methods) {
             Ok(Some(results)) => results,
             Ok(None) => {

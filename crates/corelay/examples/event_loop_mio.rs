@@ -39,7 +39,7 @@ struct Connection {
     line: Vec<u8>,
 }
 
-/// What all threads know.
+/// The service as all its threads know it.
 struct Service {
     listener: std::net::TcpListener,
     /// One for each thread, on which it lies.

@@ -27,7 +27,7 @@ const ROUNDS: usize = 100;
 /// The counts of the words that one thread owns.
 type Counts = HashMap<String, u64>;
 
-/// What all threads know.
+/// The service as all its threads know it.
 struct Service {
     listener: std::net::TcpListener,
     /// One for each thread, on which it lies.

@@ -11,9 +11,9 @@ pub(crate) struct Connection {
     /// The number that tells it from earlier connections of the same place.
     pub(crate) generation: u64,
     pub(crate) mode: Mode,
-    /// What has come and is not done with.
+    /// The bytes that have come and are not done with.
     pub(crate) input: Vec<u8>,
-    /// What is to be sent, and how much of it has been.
+    /// The answers that did not go at once, and the number of bytes of them that have gone since.
     output: Vec<u8>,
     sent: usize,
     /// Requests that are on their way to other shards.

@@ -3,7 +3,6 @@
 use super::clock::Clock;
 use super::connection::{Connection, Outcome};
 use super::reader::{Mode, Reader};
-use super::turn::Turn;
 use crate::batch::Batch;
 use crate::shard::Shard;
 use crate::store::Hasher;
@@ -56,6 +55,9 @@ pub(crate) struct EventLoop<'a> {
     clock: Clock,
     poll: Poll,
     listener: TcpListener,
+    /// Whether the system has refused a connection, for lack of file descriptors perhaps. Nothing tells
+    /// when it would not any more, so each turn of the loop tries again.
+    is_refused: bool,
     /// Connections by place.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -86,6 +88,7 @@ impl<'a> EventLoop<'a> {
             clock: service.clock.clone(),
             poll,
             listener,
+            is_refused: false,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
@@ -117,10 +120,13 @@ impl<'a> EventLoop<'a> {
                     self.go_on(place);
                 }
             }
+            if self.is_refused {
+                self.accept();
+            }
             for event in &events {
                 match event.token() {
                     WAKE => {}
-                    LISTENER => self.accept()?,
+                    LISTENER => self.accept(),
                     Token(place) => {
                         let Some(connection) = self.connections[place].as_mut() else {
                             continue;
@@ -135,12 +141,19 @@ impl<'a> EventLoop<'a> {
         Ok(())
     }
 
-    fn accept(&mut self) -> io::Result<()> {
+    fn accept(&mut self) {
+        self.is_refused = false;
         loop {
             let mut stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => continue,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
+                    _ => {
+                        self.is_refused = true;
+                        return;
+                    }
+                },
             };
             let _ = stream.set_nodelay(true);
             // Relaxed: a count by itself. Several threads may exceed it for a moment.
@@ -155,9 +168,15 @@ impl<'a> EventLoop<'a> {
                 self.connections.len() - 1
             });
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll
-                .registry()
-                .register(&mut stream, Token(place), interest)?;
+            let registry = self.poll.registry();
+            if registry
+                .register(&mut stream, Token(place), interest)
+                .is_err()
+            {
+                // The system watches no more sockets: the client is let go.
+                self.close(place);
+                continue;
+            }
             self.generation += 1;
             self.connections[place] = Some(Connection::new(stream, self.generation));
         }
@@ -190,8 +209,11 @@ impl<'a> EventLoop<'a> {
         if connection.has_output() {
             return true;
         }
-        if connection.turn.is_some() {
-            return true;
+        match &connection.turn {
+            None => {}
+            Some(turn) if turn.away > 0 => return true,
+            // Its answers have waited for the output before them.
+            Some(_) => return self.answer(place),
         }
         let mut has_gone = false;
         // What is left of the last read comes first.
@@ -214,7 +236,7 @@ impl<'a> EventLoop<'a> {
         let own = self.me.number();
         let Connection { mode, turn, .. } = &mut *connection;
         let (clock, out) = (&self.clock, &mut self.out);
-        let done = service.shards[own].apply(|shard| {
+        let (done, is_full) = service.shards[own].apply(|shard| {
             let mut reader = Reader {
                 shard,
                 own,
@@ -226,7 +248,7 @@ impl<'a> EventLoop<'a> {
                 out,
                 turn,
             };
-            reader.read(mode, input)
+            (reader.read(mode, input), reader.is_full())
         });
         connection.keep_input(&input[done..]);
         if !self.out.is_empty() && !connection.write(&self.out) {
@@ -236,7 +258,11 @@ impl<'a> EventLoop<'a> {
             self.send(place);
             return true;
         }
-        if has_gone || matches!(connection.mode, Mode::End) && !connection.has_output() {
+        if has_gone && !is_full {
+            // Nothing more comes, and what is left is no command. What is to be sent still goes.
+            connection.mode = Mode::End;
+        }
+        if matches!(connection.mode, Mode::End) && !connection.has_output() {
             return false;
         }
         // Only if something was done: a part of a line waits for the rest.
@@ -304,30 +330,39 @@ impl<'a> EventLoop<'a> {
             };
             turn.come_back(shard, batch);
             if turn.away == 0 {
-                self.answer(place);
+                self.go_on(place);
             }
         }
     }
 
-    /// Sends the answers of a turn all of whose batches have come back.
-    fn answer(&mut self, place: usize) {
-        let Some(connection) = &mut self.connections[place] else {
-            return;
-        };
-        let Some(turn) = &mut connection.turn else {
-            return;
-        };
-        self.out.clear();
-        let is_done = Turn::assemble(turn, &mut self.out, MOST_OUTPUT);
-        if is_done {
-            connection.turn = None;
-        }
-        if !connection.write(&self.out) {
-            self.close(place);
-        } else if is_done {
-            self.go_on(place);
-        } else {
+    /// Sends the answers of a turn all of whose batches have come back, as far as they go. Batches that
+    /// are not done go to their shards again. Returns false at the connection's end.
+    fn answer(&mut self, place: usize) -> bool {
+        loop {
+            let Some(connection) = &mut self.connections[place] else {
+                return true;
+            };
+            let Some(turn) = &mut connection.turn else {
+                return self.advance(place);
+            };
+            self.out.clear();
+            let is_done = turn.assemble(&mut self.out, MOST_OUTPUT);
+            if is_done {
+                connection.turn = None;
+            }
+            if !self.out.is_empty() && !connection.write(&self.out) {
+                return false;
+            }
+            if connection.has_output() {
+                return true; // goes on when the socket has room
+            }
             self.send(place);
+            let turn = self.connections[place]
+                .as_ref()
+                .and_then(|c| c.turn.as_ref());
+            if turn.is_some_and(|turn| turn.away > 0) {
+                return true;
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
-//! | `reader` | what has come, read as commands and done |
+//! | `reader` | does the commands that have come |
 //! | `turn` | answers in order, some of which come from other shards |
 //! | `event_loop` | a thread: sockets, its shard, and requests of other threads |
 
@@ -46,15 +46,31 @@ pub struct Settings {
     pub has_cas: bool,
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// A listening socket for each of `threads`, all on one port. Another server's port is refused, also
+/// if that one shares it among its threads.
+fn listen(address: SocketAddr, threads: usize) -> io::Result<Vec<TcpListener>> {
+    // Without the wish to share: it fails if anybody has the port.
+    let alone = socket(address)?;
+    alone.bind(&address.into())?;
+    let address = alone.local_addr()?.as_socket().unwrap_or(address);
+    drop(alone);
+    (0..threads).map(|_| listen_shared(address)).collect()
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn listen_shared(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(address)?;
+    socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
     socket.listen(1024)?;
     Ok(socket.into())
@@ -65,6 +81,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// # Errors
 /// No threads, no memory, or an address that is in use.
 pub fn serve(settings: &Settings) -> io::Result<()> {
+    // All of them before any thread accepts connections.
+    let listeners = listen(settings.address, settings.threads)?;
     let team: Team = Trustees::flat(settings.threads)
         .name("cached")
         .start()
@@ -72,7 +90,7 @@ pub fn serve(settings: &Settings) -> io::Result<()> {
     let hasher = Hasher::default();
     let shard = |number| {
         let memory = settings.memory / settings.threads;
-        let shard = Shard::new(hasher.clone(), memory, settings)?;
+        let shard = Shard::new(number, hasher.clone(), memory, settings)?;
         io::Result::Ok(team.entrust_on(number, shard))
     };
     let service = Service {
@@ -87,6 +105,9 @@ pub fn serve(settings: &Settings) -> io::Result<()> {
         most_connections: settings.connections,
         is_ending: AtomicBool::new(false),
     };
-    let ended = team.run(|me| EventLoop::new(me, &service, listen(settings.address)?)?.run());
+    let ended = team.run(|me| {
+        let listener = listeners[me.number()].try_clone()?;
+        EventLoop::new(me, &service, listener)?.run()
+    });
     ended.into_iter().collect()
 }

@@ -1,4 +1,5 @@
-//! What has come from a client, read as commands and done, as far as it goes without waiting.
+//! The reader of a connection: it does the commands that have come, as far as that goes without
+//! waiting.
 
 use crate::protocol::meta;
 use crate::protocol::text::{self, Command};
@@ -48,7 +49,7 @@ pub(crate) struct Body {
     len: usize,
 }
 
-/// The reader of what has come: it does commands, with all that they need.
+/// The reader of a connection's input, with all that commands need.
 pub(crate) struct Reader<'a> {
     pub(crate) shard: &'a mut Shard,
     /// The number of that shard, and of all.
@@ -73,7 +74,8 @@ pub(crate) fn shard_of(hash: u64, shards: usize) -> usize {
 }
 
 impl Reader<'_> {
-    fn is_full(&self) -> bool {
+    /// Whether so many answers or requests are to be sent that nothing more is done before.
+    pub(crate) fn is_full(&self) -> bool {
         match &*self.turn {
             None => self.out.len() >= MOST_OUTPUT,
             Some(turn) => turn.len() >= MOST_OUTPUT || turn.requests() >= MOST_REQUESTS,

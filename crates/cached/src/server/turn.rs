@@ -16,7 +16,7 @@ pub(crate) struct Turn {
     pieces: Vec<Piece>,
     /// The pieces that have been taken.
     taken: usize,
-    /// What this thread has written, and how much of it has been taken.
+    /// The answers that this thread has written, and the number of bytes of them that have been taken.
     bytes: Vec<u8>,
     bytes_taken: usize,
     /// A batch for each shard, unless it is on its way.

@@ -19,7 +19,7 @@ pub(crate) enum Meta {
     Debug,
 }
 
-/// What an answer tells of an item, besides its properties.
+/// An item as the flags of a command tell of it.
 struct Told<'a> {
     item: Option<Item<'a>>,
     key: &'a [u8],

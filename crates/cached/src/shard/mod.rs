@@ -96,10 +96,19 @@ const NO_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeri
 const END_OF_LINE: &[u8] = b"\r\n";
 
 impl Shard {
-    /// Makes a shard without items, which takes up to `budget` bytes: see [`Store::new`].
-    pub(crate) fn new(hasher: Hasher, budget: usize, settings: &Settings) -> io::Result<Self> {
+    /// Makes the shard of that number, without items, which takes up to `budget` bytes: see
+    /// [`Store::new`].
+    pub(crate) fn new(
+        number: usize,
+        hasher: Hasher,
+        budget: usize,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        let mut store = Store::new(hasher, budget, settings.evicts)?;
+        // No two shards have the same cas numbers, and one alone has memcached's.
+        store.count_cas_from((number as u64) << 48);
         Ok(Self {
-            store: Store::new(hasher, budget, settings.evicts)?,
+            store,
             tally: Tally::default(),
             largest_item: settings.largest_item,
             has_cas: settings.has_cas,

@@ -75,12 +75,8 @@ impl Store {
         self.budget.saturating_sub(self.bytes() + reserve)
     }
 
-    /// The queue that an item enters.
-    pub(super) fn queue_for(&mut self, hash: u64, old: Option<Slot>) -> Queue {
-        if let Some(slot) = old {
-            let location = self.index.location(slot);
-            return self.log.queue(self.log.segment_of(location));
-        }
+    /// The queue that an item enters of whose key there is none.
+    pub(super) fn queue_for_new(&mut self, hash: u64) -> Queue {
         match self.ghost.as_mut().is_some_and(|ghost| ghost.take(hash)) {
             true => Queue::Main,
             false => Queue::Small,
@@ -106,10 +102,10 @@ impl Store {
     }
 
     fn begin_segment(&mut self, queue: Queue) -> Result<(), Full> {
+        let begun = self.log.begin_segment(queue, self.cas).map_err(|_| Full)?;
         if let Some(&last) = self.queues.of(queue).back() {
             self.log.close_segment(last);
         }
-        let begun = self.log.begin_segment(queue, self.cas).map_err(|_| Full)?;
         self.queues.of(queue).push_back(begun);
         Ok(())
     }

@@ -32,7 +32,7 @@ const LOCATIONS: usize = 16;
 const FEWEST: u32 = 16;
 /// The groups from which on a piece is split instead of growing.
 const MOST: u32 = 768;
-/// The eighths and hundredths of a piece's entries: it grows when it is fuller than this.
+/// The share of a piece's entries, in percent, from which on it grows.
 const FULL_PERCENT: u64 = 88;
 
 /// The place of an entry in the index. It is good until the next insertion.

@@ -40,21 +40,21 @@ impl Hasher {
     }
 }
 
-/// The counters of a store. All are counts of items, but for the bytes.
+/// The counters of a store, since its start. All are numbers of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Items that were written, since the start.
+    /// Items that were written.
     pub written: u64,
-    /// Items that were evicted to make room, since the start.
+    /// Items that were evicted to make room.
     pub evicted: u64,
-    /// Those of them that nobody had asked for.
+    /// Items that were evicted and that nobody had asked for.
     pub evicted_unfetched: u64,
-    /// Items whose memory was taken back because they had expired, since the start.
+    /// Items whose memory was taken back because they had expired.
     pub reclaimed: u64,
-    /// Those of them that nobody had asked for.
+    /// Items that were taken back and that nobody had asked for.
     pub expired_unfetched: u64,
-    /// Items that were moved to free the rest of their segment, since the start.
+    /// Items that were moved to free the rest of their segment.
     pub moved: u64,
 }
 
@@ -178,13 +178,19 @@ impl Store {
         self.counts
     }
 
+    /// Sets the number that the next cas comes after, so that several stores of a server draw
+    /// different numbers. To be called before the first write.
+    pub fn count_cas_from(&mut self, number: u64) {
+        self.cas = number;
+    }
+
     /// Draws the number that the next write may have as its cas.
     pub fn next_cas(&mut self) -> u64 {
         self.cas += 1;
         self.cas
     }
 
-    /// Begins to load what [`find`](Self::get) needs first into the cache.
+    /// Begins to load the group of the index that a look-up by `hash` reads into the cache.
     #[inline]
     pub fn prefetch_index(&self, hash: u64) {
         self.index.prefetch(hash);
@@ -286,15 +292,19 @@ impl Store {
             uses: 0,
             is_fetched: false,
         };
-        let old = self.find(hash, key);
-        if let Some(slot) = old {
-            let location = self.index.location(slot);
-            draft.uses = self.log.record(location).uses();
-            if self.log.overwrite(location, &draft) {
-                self.counts.written += 1;
-                return Ok(());
+        // The slot is good until something is evicted.
+        let queue = match self.find(hash, key) {
+            None => self.queue_for_new(hash),
+            Some(slot) => {
+                let location = self.index.location(slot);
+                draft.uses = self.log.record(location).uses();
+                if self.log.overwrite(location, &draft) {
+                    self.counts.written += 1;
+                    return Ok(());
+                }
+                self.log.queue(self.log.segment_of(location))
             }
-        }
+        };
         if self.log.is_large(value.len()) {
             self.make_room_for_large(Log::large_size(value.len()), now)?;
             draft.value = Value::Large {
@@ -302,7 +312,6 @@ impl Store {
                 len: value.len() as u32,
             };
         }
-        let queue = self.queue_for(hash, old);
         let written = self.append(queue, &draft, now);
         let location = match written {
             Ok(location) => location,
@@ -313,7 +322,7 @@ impl Store {
                 return Err(full);
             }
         };
-        // Not the slot of before: making room may have removed the old item, or moved it.
+        // Making room may have removed the old item, or moved it.
         let linked = match self.find(hash, key) {
             Some(slot) => {
                 let old = self.index.location(slot);

@@ -10,12 +10,12 @@ use crate::random::Random;
 /// Which answers have to be awaited before a command is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Awaits {
-    /// None.
+    /// No answer.
     #[default]
     None,
-    /// Those to retrievals.
+    /// The answers to retrievals.
     Values,
-    /// All.
+    /// All answers.
     All,
 }
 

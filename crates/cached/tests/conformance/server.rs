@@ -44,6 +44,13 @@ impl Program {
         (version.trim() == VERSION).then(|| Self::new("memcached"))
     }
 
+    /// The same server with more arguments.
+    pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
+        self.command
+            .extend(arguments.iter().copied().map(str::to_owned));
+        self
+    }
+
     fn new(command: &str) -> Self {
         let command = command.split_whitespace().map(str::to_owned).collect();
         Self { command }
@@ -125,7 +132,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

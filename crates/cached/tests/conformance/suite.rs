@@ -193,7 +193,7 @@ fn check_program(
     failures.report();
 }
 
-/// Where a case is split: everywhere, or at random places if it is long.
+/// The places at which a case is split: all, or random ones if it is long.
 fn splits(case: &Case) -> Vec<Delivery> {
     let length = case.length();
     if case.whole {
@@ -219,6 +219,15 @@ fn bytewise(case: &Case) -> Vec<Delivery> {
 #[test]
 fn cases_in_one_write() {
     check(|_| vec![Delivery::Whole]);
+}
+
+/// Keys lie in several shards, so that most answers come from other threads.
+#[test]
+fn cases_in_one_write_on_three_threads() {
+    let (cases, _) = cases_of_subject();
+    let wanted = recorded_answers(&cases);
+    let program = subject().with(&["-t", "3"]);
+    check_program(program, &cases, &wanted, |_| vec![Delivery::Whole]);
 }
 
 #[test]

@@ -145,3 +145,20 @@ proptest! {
         run(&steps, false);
     }
 }
+
+/// An old item that goes while room is made for its successor.
+#[test]
+fn an_item_may_evict_its_predecessor() {
+    let mut store = Store::new(Hasher::default(), BUDGET, true).unwrap();
+    for round in 0..400u64 {
+        for key in 0..round % 13 + 1 {
+            let name = format!("key {key}").into_bytes();
+            let len = 20_000 + (round as usize * 7919 + key as usize * 104_729) % 300_000;
+            let hash = store.hash(&name);
+            let value = value(round, len);
+            let put = store.put(hash, &name, &value, Properties::default(), 1);
+            put.expect("there is room");
+            assert_eq!(store.get(hash, &name, 1).unwrap().value, value);
+        }
+    }
+}

@@ -6,7 +6,8 @@
 //! [`Shared::doze`](crate::object::shared::Shared::doze) hold, for requests and for answers. Only the
 //! last step differs: whoever wakes the member makes the file descriptor readable.
 //!
-//! While the member is awake nobody rings: clients see AWAKE, and answers an awake sleeper.
+//! While the member is awake nobody rings: clients see AWAKE, and trustees that answer it see an
+//! awake sleeper.
 
 use super::member::Member;
 use crate::client::connect::flush_clients;
@@ -16,8 +17,9 @@ use std::io;
 
 impl Member {
     /// The file descriptor by which this member is woken while its function waits in an event loop
-    /// of its own, such as `epoll`, mio, a Tokio runtime or `io_uring`. The loop watches it for reading, level-triggered
-    /// or edge-triggered. The member reads it itself, when a [`Dozing`] ends.
+    /// of its own, such as `epoll`, mio, a Tokio runtime or `io_uring`. The loop watches it for
+    /// reading, level-triggered or edge-triggered. The member reads it itself, when a [`Dozing`]
+    /// ends.
     ///
     /// It belongs to the thread, and stays open until the thread has ended. For how to use it see
     /// [`doze`](Self::doze).

@@ -33,7 +33,9 @@ use self::idle::Idle;
 use crate::client::nested;
 use crate::context::leaf::Leaf;
 use crate::context::serving::Serving;
-use crate::context::thread::{is_client, retire_clients, state};
+#[cfg(any(unix, corelay_loom, corelay_shuttle))]
+use crate::context::thread::state;
+use crate::context::thread::{is_client, retire_clients};
 use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::object::handle::Handle;
@@ -220,7 +222,8 @@ impl Trustee {
         self.rings += 1;
     }
 
-    /// Counts that the trustee, a member, goes to sleep.
+    /// Counts that the trustee, a member, goes to sleep in its event loop.
+    #[cfg(any(unix, corelay_loom, corelay_shuttle))]
     pub(crate) fn count_sleep(&mut self) {
         self.sleeps += 1;
         self.publish_metrics();
@@ -228,9 +231,10 @@ impl Trustee {
 
     /// Whether another trustee has answered closures of this one, or callbacks of this thread are
     /// to run, or room has been made, since the last look.
+    #[cfg(any(unix, corelay_loom, corelay_shuttle))]
     pub(crate) fn has_answers(&self) -> bool {
         state().is_some_and(|state| state.has_left_callbacks())
-            || nested::waits_for_others(&self.serving) && nested::have_others_gone_on()
+            || (nested::waits_for_others(&self.serving) && nested::have_others_gone_on())
     }
 
     /// Sends the queued requests that closures of this trustee have made.

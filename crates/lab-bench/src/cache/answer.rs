@@ -30,7 +30,7 @@ pub(super) enum Answer {
     Wrong,
 }
 
-/// What was parsed of the input.
+/// The outcome of parsing the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// An answer that ends after so many bytes.

@@ -216,21 +216,28 @@ fn a_sleeper_misses_no_event() {
     });
 }
 
+/// Makes each event happen on a thread of its own, which then wakes the sleeper.
+fn wake_by_each(
+    events: &Arc<[AtomicU32; 2]>,
+    sleeper: &std::sync::Arc<Sleeper>,
+) -> Vec<thread::JoinHandle<()>> {
+    let waker = |i: usize| {
+        let (events, sleeper) = (Arc::clone(events), std::sync::Arc::clone(sleeper));
+        thread::spawn(move || {
+            // Relaxed: the barriers order it.
+            events[i].store(1, Ordering::Relaxed);
+            sleeper.wake_if_asleep();
+        })
+    };
+    (0..2).map(waker).collect()
+}
+
 #[test]
 fn a_sleeper_misses_neither_of_two_events() {
     model(|| {
         let events = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let sleeper = Sleeper::current();
-        let wakers: Vec<_> = (0..2)
-            .map(|i| {
-                let (events, sleeper) = (Arc::clone(&events), std::sync::Arc::clone(&sleeper));
-                thread::spawn(move || {
-                    // Relaxed: the barriers order it.
-                    events[i].store(1, Ordering::Relaxed);
-                    sleeper.wake_if_asleep();
-                })
-            })
-            .collect();
+        let wakers = wake_by_each(&events, &sleeper);
         for event in events.iter() {
             // Relaxed: the barriers order it.
             let happened = || event.load(Ordering::Relaxed) == 1;
@@ -251,16 +258,7 @@ fn a_sleeper_in_an_event_loop_misses_no_event() {
     model(|| {
         let events = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let sleeper = Sleeper::current();
-        let wakers: Vec<_> = (0..2)
-            .map(|i| {
-                let (events, sleeper) = (Arc::clone(&events), std::sync::Arc::clone(&sleeper));
-                thread::spawn(move || {
-                    // Relaxed: the barriers order it.
-                    events[i].store(1, Ordering::Relaxed);
-                    sleeper.wake_if_asleep();
-                })
-            })
-            .collect();
+        let wakers = wake_by_each(&events, &sleeper);
         for event in events.iter() {
             // Relaxed: the barriers order it.
             let happened = || event.load(Ordering::Relaxed) == 1;

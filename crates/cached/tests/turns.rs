@@ -1,0 +1,154 @@
+//! Answers from several threads: in order, whole, however many bytes they have and however slowly the
+//! client reads.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server with three threads, which ends with this.
+struct Server(Child, u16);
+
+impl Server {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corelay-cached"));
+        command.args(["-t", "3", "-m", "256", "-p", &port.to_string()]);
+        let child = command.spawn().expect("it starts");
+        let server = Self(child, port);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        server
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.1)).unwrap();
+        // A hang is a failure with a name.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn value(key: usize, len: usize) -> Vec<u8> {
+    key.to_string().bytes().cycle().take(len).collect()
+}
+
+/// Reads `wanted`, in small pieces and with pauses if `is_slow`.
+#[track_caller]
+fn demand(stream: &mut TcpStream, wanted: &[u8], is_slow: bool) {
+    let mut at = 0;
+    let mut buffer = vec![0; 100_000];
+    while at < wanted.len() {
+        let most = buffer.len().min(wanted.len() - at);
+        let n = stream.read(&mut buffer[..most]);
+        let n = n.expect("the answer comes");
+        assert!(
+            n > 0,
+            "the server closes after {at} bytes of {}",
+            wanted.len()
+        );
+        assert!(
+            buffer[..n] == wanted[at..at + n],
+            "differs after {at} bytes"
+        );
+        at += n;
+        if is_slow {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn answer(keys: impl Iterator<Item = usize>, len: usize) -> Vec<u8> {
+    let mut answer = Vec::new();
+    for key in keys {
+        answer.extend(format!("VALUE key{key} 0 {len}\r\n").bytes());
+        answer.extend(value(key, len));
+        answer.extend(b"\r\n");
+    }
+    answer.extend(b"END\r\n");
+    answer
+}
+
+#[test]
+fn large_answers_from_several_threads_come_whole_and_in_order() {
+    const KEYS: usize = 200;
+    let server = Server::start();
+    let mut stream = server.connect();
+    for len in [10, 30_000] {
+        for key in 0..KEYS {
+            write!(stream, "set key{key} 0 0 {len} noreply\r\n").unwrap();
+            stream.write_all(&value(key, len)).unwrap();
+            stream.write_all(b"\r\n").unwrap();
+        }
+        let keys: String = (0..KEYS).map(|key| format!(" key{key}")).collect();
+        for is_slow in [false, true] {
+            // All keys in one line; then each in a line of its own, pipelined.
+            write!(stream, "get{keys}\r\nmn\r\n").unwrap();
+            if is_slow {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            demand(&mut stream, &answer(0..KEYS, len), is_slow);
+            demand(&mut stream, b"MN\r\n", is_slow);
+            let lines: String = (0..KEYS).map(|key| format!("get key{key}\r\n")).collect();
+            stream.write_all(lines.as_bytes()).unwrap();
+            for key in 0..KEYS {
+                demand(&mut stream, &answer(key..key + 1, len), is_slow);
+            }
+        }
+    }
+}
+
+/// The client sends nothing more, and reads only then.
+#[test]
+fn answers_come_whole_after_the_end_of_input() {
+    const LEN: usize = 900_000;
+    let server = Server::start();
+    let mut stream = server.connect();
+    for key in 0..8 {
+        write!(stream, "set key{key} 0 0 {LEN} noreply\r\n").unwrap();
+        stream.write_all(&value(key, LEN)).unwrap();
+        stream.write_all(b"\r\n").unwrap();
+    }
+    write!(stream, "get key0 key1 key2 key3 key4 key5 key6 key7\r\n").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    demand(&mut stream, &answer(0..8, LEN), true);
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_port_in_use_is_refused() {
+    let server = Server::start();
+    for threads in ["1", "2"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corelay-cached"));
+        command.args(["-t", threads, "-p", &server.1.to_string()]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let begin = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if begin.elapsed() > Duration::from_secs(10) {
+                child.kill().unwrap();
+                panic!("it serves on the port of another server");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("in use") && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+}

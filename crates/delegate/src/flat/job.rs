@@ -148,6 +148,16 @@ pub(crate) mod checked {
             self.0.doze(&sleeper, look);
         }
 
+        /// Sleeps in the place of an event loop, unless `look` finds something.
+        pub fn doze_in_loop(&self, look: impl FnOnce() -> bool) {
+            let sleeper = self.0.thread.take_sleeper();
+            if self.0.begin_doze(&sleeper, look).expect("an alarm") {
+                sleeper.wait_in_loop();
+                sleeper.end_sleep();
+                self.0.end_doze();
+            }
+        }
+
         /// Rouses the member, as a client does after it has published something.
         pub fn rouse(&self) {
             assert!(self.0.rouse_if_needed(), "it has not closed");

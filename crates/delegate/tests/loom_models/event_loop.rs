@@ -1,7 +1,7 @@
 //! Members that sleep in event loops of their own, under loom: see `flat` for how. The event loop is
 //! a wait for the member's alarm.
 
-use crate::model::{Flag, explored, long_excerpt, longest_excerpt, trustees};
+use crate::model::{Flag, explored, long_excerpt, trustees};
 use corelay_delegate::{ClientGuard, Member, Team, Trustees};
 use corelay_sync::facade::thread;
 use std::cell::Cell;
@@ -68,39 +68,6 @@ fn a_member_in_its_event_loop_is_woken_by_an_answer() {
         drop(far);
         drop(ClientGuard::new());
         dedicated.shutdown();
-        team.shutdown();
-    });
-}
-
-/// Two requests of two threads, each of which may be the one that wakes the member.
-#[test]
-fn either_of_two_clients_wakes_the_member() {
-    longest_excerpt(|| {
-        let team = team();
-        let object = team.entrust(0u64);
-        let met = Flag::new();
-        let ask = || {
-            let (ask, meet) = (object.clone(), met.clone());
-            move || {
-                ask.post(|_| ());
-                meet.wait();
-                ask.post(|n| *n += 1);
-                drop(ask);
-                drop(ClientGuard::new());
-            }
-        };
-        let outside = [thread::spawn(ask()), thread::spawn(ask())];
-        team.run(|me| {
-            explored(|| {
-                met.raise();
-                event_loop(me, || object.apply(|n| *n) == 2);
-            });
-        });
-        for client in outside {
-            client.join().unwrap();
-        }
-        drop(object);
-        drop(ClientGuard::new());
         team.shutdown();
     });
 }

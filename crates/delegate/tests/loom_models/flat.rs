@@ -230,10 +230,9 @@ fn no_ring_is_lost() {
 
 /// One client comes to look at the state when its request has been served already, finds the member
 /// about to doze, and wakes a thread that does not sleep yet. Another one then finds it awake, and
-/// relies on that.
-#[test]
-fn an_early_wake_up_is_not_lost_for_a_second_client() {
-    scene(|| {
+/// relies on that. `doze` is the member's way to sleep.
+fn early_wake_up(doze: fn(&Dozer, &dyn Fn() -> bool)) {
+    scene(move || {
         let member = Arc::new(Dozer::default());
         let asked = Arc::new(AtomicUsize::new(0));
         let roused = member.clone();
@@ -246,11 +245,21 @@ fn an_early_wake_up_is_not_lost_for_a_second_client() {
         });
         let is_asked = || asked.load(Ordering::Relaxed) == 1;
         while !is_asked() {
-            member.doze(is_asked);
+            doze(&member, &is_asked);
         }
         served.join().unwrap();
         asks.join().unwrap();
     });
+}
+
+#[test]
+fn an_early_wake_up_is_not_lost_for_a_second_client() {
+    early_wake_up(|member, is_asked| member.doze(is_asked));
+}
+
+#[test]
+fn an_early_wake_up_is_not_lost_in_an_event_loop() {
+    early_wake_up(|member, is_asked| member.doze_in_loop(is_asked));
 }
 
 /// The work of jobs is visible to a thread that has waited for them, though it has not slept.

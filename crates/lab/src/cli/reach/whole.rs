@@ -13,9 +13,13 @@ use corelay_lab_report::plot::{Bar, BarPlot, Medium, Scale, significant};
 use corelay_lab_report::words::count;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The minutes that all areas take by default; the areas' shares add up to them.
 pub(super) const MINUTES: u64 = 42;
+
+/// The area that is measured last, and gets the time that the others leave over.
+const LAST: Area = Area::ALL[Area::ALL.len() - 1];
 
 /// Measures all areas, and writes the table and the pictures into `args.out`.
 pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
@@ -23,11 +27,16 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     std::fs::create_dir_all(&args.out).map_err(cannot)?;
     let mut worst = Exit::Fine;
     let mut refused = Vec::new();
+    let end = Instant::now() + Duration::from_secs(60 * args.minutes);
     for area in Area::ALL {
         output::say(&format!("\n== {}\n", area.name()))?;
         args.ledger.begin(area.name());
+        let mut time = area.share(args.minutes);
+        if area == LAST {
+            time = time.max(end.saturating_duration_since(Instant::now()));
+        }
         let part = Args {
-            limit: area.limit(args.minutes),
+            limit: area.limit(time),
             ..args.clone()
         };
         match part.area(area, host) {
@@ -256,6 +265,10 @@ mod tests {
     fn the_areas_shares_fill_the_time() {
         let seconds: u64 = Area::ALL.into_iter().map(Area::seconds).sum();
         assert!(seconds <= MINUTES * 60, "{seconds}");
-        assert!(Area::ALL.into_iter().all(|area| area.limit(5) >= 1));
+        assert!(
+            Area::ALL
+                .into_iter()
+                .all(|area| area.limit(area.share(5)) >= 1)
+        );
     }
 }

@@ -66,9 +66,10 @@ impl Batch {
                 shard.store.prefetch_item(request.hash);
             }
         }
+        let before = self.ran;
         while let Some(packed) = self.requests.get(self.ran) {
             if self.answers.len() > MOST {
-                return;
+                break;
             }
             let key = self.at + packed.key as usize;
             let value = key + packed.value as usize;
@@ -85,6 +86,9 @@ impl Batch {
             self.at = words;
             self.ran += 1;
         }
+        shard.counters.batches.add(1);
+        shard.counters.delegated.add((self.ran - before) as u64);
+        shard.publish();
     }
 
     /// Takes the next answer. `None` if that request has not been run.

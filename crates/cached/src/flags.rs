@@ -1,9 +1,13 @@
 //! The command line, with memcached's flags.
 
-use crate::server::Settings;
+use crate::server::{Settings, Users};
+use crate::tls::Tls;
 use clap::Parser;
 use nix::unistd::{User, geteuid, setgid, setuid};
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 
 /// A cache server that speaks memcached's protocol, on delegated shards.
 ///
@@ -35,15 +39,101 @@ pub struct Flags {
     /// Refuse new items when memory is full, instead of evicting others.
     #[arg(short = 'M', long = "disable-evictions")]
     refuses: bool,
+    /// Listen on a Unix socket at this path, and on no port.
+    #[arg(short = 's', long = "unix-socket", value_name = "PATH")]
+    unix_socket: Option<PathBuf>,
+    /// The permissions of the Unix socket, in octal.
+    #[arg(short = 'a', long = "unix-mask", default_value = "700", value_parser = mode)]
+    unix_mode: u32,
+    /// The number of connections that the system holds ready for a thread to accept.
+    #[arg(short = 'b', long = "listen-backlog", default_value_t = 1024, value_parser = clap::value_parser!(i32).range(1..))]
+    backlog: i32,
+    /// Run in the background.
+    #[arg(short = 'd', long = "daemon")]
+    daemon: bool,
+    /// Write the number of the process into this file, which goes when the server ends.
+    #[arg(short = 'P', long = "pidfile", value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+    /// Tell more on standard error. Twice: each connection, too.
+    #[arg(short = 'v', long = "verbose", action = clap::ArgAction::Count)]
+    verbosity: u8,
+    /// Let clients end the server by `shutdown`.
+    #[arg(short = 'A', long = "enable-shutdown")]
+    may_shut_down: bool,
+    /// Let only those clients in that log in with a `name:password` of this file.
+    #[arg(short = 'Y', long = "auth-file", value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// Encrypt connections. `-o` names the certificate and the key.
+    #[arg(short = 'Z', long = "enable-ssl")]
+    encrypts: bool,
+    /// More options, with commas between them: idle_timeout=SECONDS, ssl_chain_cert=FILE, ssl_key=FILE.
+    #[arg(short = 'o', long = "extended", value_name = "OPTIONS")]
+    options: Option<Options>,
+    /// Give statistics for Prometheus at this address, under `/metrics`.
+    #[arg(long = "metrics", value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Tell on standard error of requests that take longer than so many milliseconds.
+    #[arg(long = "slow", value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    slow: Option<u64>,
     /// Run as this user, if started as root.
     #[arg(short = 'u', long = "user")]
     user: Option<String>,
     /// Give items no cas numbers.
     #[arg(short = 'C', long = "disable-cas")]
     no_cas: bool,
+    /// Refuse to dump keys. It is always so: there is no such command.
+    #[arg(short = 'X', long = "disable-dumping", hide = true)]
+    _no_dumping: bool,
+    /// Refuse `watch`. It is always so: there is no such command.
+    #[arg(short = 'W', long = "disable-watch", hide = true)]
+    _no_watching: bool,
     /// Refuse `flush_all`.
     #[arg(short = 'F', long = "disable-flush-all")]
     no_flush: bool,
+}
+
+/// The options behind `-o`.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    idle_timeout: Option<u64>,
+    chain: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+impl FromStr for Options {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut options = Self::default();
+        for option in text.split(',').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match (name, value) {
+                ("idle_timeout", value) => {
+                    let seconds = value.parse().ok().filter(|&seconds| seconds <= 1 << 31);
+                    let seconds: u64 = seconds.ok_or("idle_timeout=SECONDS is expected")?;
+                    options.idle_timeout = (seconds > 0).then_some(seconds);
+                }
+                ("ssl_chain_cert" | "ssl_key", "") => {
+                    return Err(format!("{name}=FILE is expected"));
+                }
+                ("ssl_chain_cert", file) => options.chain = Some(file.into()),
+                ("ssl_key", file) => options.key = Some(file.into()),
+                _ => {
+                    return Err(format!(
+                        "there is no option `{name}`; there are idle_timeout, ssl_chain_cert and ssl_key"
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Reads permissions.
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok();
+    mode.filter(|&mode| mode <= 0o777)
+        .ok_or_else(|| "0 to 777 in octal is expected".to_owned())
 }
 
 /// Reads a size.
@@ -76,17 +166,61 @@ impl Flags {
             .map_err(|error| format!("-u {name}: {error}"))
     }
 
+    /// Leaves the terminal if the flags ask for it. Called before threads start.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn leave_terminal(&self) -> Result<(), String> {
+        if !self.daemon {
+            return Ok(());
+        }
+        // It stays in its folder, which paths may refer to.
+        let keeps_output = self.verbosity > 0;
+        nix::unistd::daemon(true, keeps_output).map_err(|error| format!("-d: {error}"))
+    }
+
+    /// Whether the flags ask for more on standard error.
+    pub fn is_verbose(&self) -> bool {
+        self.verbosity > 0
+    }
+
+    /// The file for the number of the process, if the flags ask for one.
+    pub fn pid_file(&self) -> Option<&Path> {
+        self.pid_file.as_deref()
+    }
+
     /// The settings of the server that the flags ask for.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    ///
+    /// # Errors
+    /// A file that they name cannot be read, or flags do not belong together.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let options = self.options.clone().unwrap_or_default();
+        let tls = match (self.encrypts, &options.chain, &options.key) {
+            (false, None, None) => None,
+            (false, ..) => return Err("-o ssl_chain_cert and ssl_key are for -Z".to_owned()),
+            (true, Some(chain), Some(key)) => Some(Tls::read(chain, key)?),
+            (true, ..) => return Err("-Z needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
+        };
+        let users = self.users.as_deref().map(Users::read).transpose()?;
+        Ok(Settings {
             address: SocketAddr::new(self.listen, self.port),
+            unix_socket: self.unix_socket.clone(),
+            unix_mode: self.unix_mode,
             threads: usize::from(self.threads),
             memory: (self.memory as usize) << 20,
             largest_item: self.item,
             connections: self.connections as usize,
+            backlog: self.backlog,
             may_flush: !self.no_flush,
+            may_shut_down: self.may_shut_down,
             evicts: !self.refuses,
             has_cas: !self.no_cas,
-        }
+            idle_timeout: options.idle_timeout.map(Duration::from_secs),
+            users,
+            tls,
+            metrics: self.metrics,
+            slow: self.slow.map(Duration::from_millis),
+            verbosity: self.verbosity,
+        })
     }
 }

@@ -7,4 +7,6 @@ pub mod flags;
 mod protocol;
 pub mod server;
 mod shard;
+mod statistics;
 pub mod store;
+pub mod tls;

@@ -2,20 +2,61 @@
 
 use clap::Parser;
 use corelay_cached::flags::Flags;
-use corelay_cached::server::serve;
+use corelay_cached::server::Server;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
-    let settings = flags.settings();
-    let served = flags
-        .become_user()
-        .and_then(|()| serve(&settings).map_err(|error| format!("{}: {error}", settings.address)));
-    match served {
+    match serve(&Flags::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("corelay-cached: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn serve(flags: &Flags) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    // First, so that whoever finds the port or the number of the process can end it properly.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
+    let settings = flags.settings()?;
+    // Only root may have low ports, so the sockets come before the change of the user.
+    let server = Server::bind(settings).map_err(text)?;
+    flags.leave_terminal()?;
+    let pid_file = flags.pid_file().map(PidFile::write).transpose()?;
+    flags.become_user()?;
+    if flags.is_verbose() {
+        eprintln!("corelay-cached: {server:?}");
+    }
+    let handle = server.handle();
+    // The thread ends with the process.
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            let _ = handle.shut_down();
+        }
+    });
+    let served = server.run().map_err(text);
+    drop(pid_file);
+    served
+}
+
+/// A file with the number of the process, which is removed in the end.
+struct PidFile<'a>(&'a Path);
+
+impl<'a> PidFile<'a> {
+    fn write(path: &'a Path) -> Result<Self, String> {
+        std::fs::write(path, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("-P {}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        // Another user's folder, perhaps: then it stays.
+        let _ = std::fs::remove_file(self.0);
     }
 }

@@ -15,7 +15,8 @@ const SILENCE: Refused = "";
 pub(crate) const ERROR: Refused = "ERROR\r\n";
 pub(crate) const BAD_FORMAT: Refused = "CLIENT_ERROR bad command line format\r\n";
 pub(crate) const BAD_CHUNK: Refused = "CLIENT_ERROR bad data chunk\r\n";
-const NO_SHUTDOWN: Refused = "ERROR: shutdown not enabled\r\n";
+const NO_WATCHING: Refused = "CLIENT_ERROR watch commands not allowed\r\n";
+const NO_DUMP: Refused = "ERROR metadump not allowed\r\n";
 const BAD_DELETE: Refused =
     "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const BAD_DELTA: Refused = "CLIENT_ERROR invalid numeric delta argument\r\n";
@@ -89,12 +90,15 @@ pub(crate) enum Command<'a> {
     Stats(&'a [u8]),
     Version,
     Noop,
+    ShutDown,
+    /// Read the certificate and its key again.
+    RenewCertificates,
     Quit,
 }
 
 /// The words of a line.
 #[derive(Clone)]
-pub(super) struct Words<'a>(pub(super) &'a [u8]);
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Words<'a> {
     type Item = &'a [u8];
@@ -273,7 +277,13 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
                 })
             })
         }
-        b"shutdown" => Err(NO_SHUTDOWN),
+        b"shutdown" => Ok(Command::ShutDown),
+        b"refresh_certs" => Ok(Command::RenewCertificates),
+        b"watch" => Err(if words.all(is_kind_of_event) {
+            NO_WATCHING
+        } else {
+            ERROR
+        }),
         b"mg" => read_meta(Meta::Get, words),
         b"md" => read_meta(Meta::Delete, words),
         b"ma" => read_meta(Meta::Arithmetic, words),
@@ -290,12 +300,19 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
                 words: words.0,
             })
         }
+        b"lru_crawler" if words.next() == Some(b"metadump") => Err(NO_DUMP),
         b"stats" => Ok(Command::Stats(words.0)),
         b"version" => Ok(Command::Version),
         b"mn" => Ok(Command::Noop),
         b"quit" => Ok(Command::Quit),
         _ => Err(ERROR),
     }
+}
+
+/// Whether memcached's `watch` knows a kind of events.
+fn is_kind_of_event(word: &[u8]) -> bool {
+    let kinds = [&b"fetchers"[..], b"mutations", b"evictions", b"connevents"];
+    kinds.contains(&word)
 }
 
 fn read_meta(command: Meta, mut words: Words<'_>) -> Result<Command<'_>, Refused> {

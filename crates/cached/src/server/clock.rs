@@ -41,6 +41,16 @@ impl Clock {
         self.now
     }
 
+    /// The seconds since the start, as of the last tick.
+    pub(crate) fn uptime(&self) -> u32 {
+        self.now - FIRST
+    }
+
+    /// The seconds since 1970, as of the last tick.
+    pub(crate) fn time(&self) -> u32 {
+        self.zero + self.now
+    }
+
     /// The second at which an item expires for which a client has given `expiry`; 0 if it does not.
     #[inline]
     pub(crate) fn expiry(&self, expiry: i32) -> u32 {

@@ -1,13 +1,17 @@
 //! A client's connection.
 
 use super::reader::Mode;
+use super::service::{Client, State};
+use super::slow::Watch;
+use super::stream::Stream;
 use super::turn::Turn;
-use mio::net::TcpStream;
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
 
 /// A client's connection, as far as it has come.
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Stream,
+    pub(crate) client: Arc<Client>,
     /// The number that tells it from earlier connections of the same place.
     pub(crate) generation: u64,
     pub(crate) mode: Mode,
@@ -18,10 +22,14 @@ pub(crate) struct Connection {
     sent: usize,
     /// Requests that are on their way to other shards.
     pub(crate) turn: Option<Box<Turn>>,
+    /// The time that its requests have taken, if somebody wants to know.
+    pub(crate) watch: Option<Box<Watch>>,
     /// The socket may have more to read.
     pub(crate) may_read: bool,
     /// The client sends nothing more. After that no event tells of what is left to read.
     pub(crate) is_ending: bool,
+    /// The server ends: the connection is closed as soon as all commands that came are answered.
+    pub(crate) is_last: bool,
     /// It is among the connections that are to be looked at again.
     pub(crate) is_queued: bool,
 }
@@ -48,17 +56,20 @@ fn outcome(result: io::Result<usize>) -> Outcome {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, generation: u64) -> Self {
+    pub(crate) fn new(stream: Stream, generation: u64, client: Arc<Client>, mode: Mode) -> Self {
         Self {
             stream,
+            client,
             generation,
-            mode: Mode::Line,
+            mode,
             input: Vec::new(),
             output: Vec::new(),
             sent: 0,
             turn: None,
+            watch: None,
             may_read: true,
             is_ending: false,
+            is_last: false,
             is_queued: false,
         }
     }
@@ -69,17 +80,18 @@ impl Connection {
 
     /// Whether bytes wait to be sent.
     pub(crate) fn has_output(&self) -> bool {
-        self.sent < self.output.len()
+        self.sent < self.output.len() || self.stream.has_output()
     }
 
     /// Sends `out`, and keeps what does not go. Returns false if the client has gone.
     pub(crate) fn write(&mut self, out: &[u8]) -> bool {
-        debug_assert!(!self.has_output());
+        debug_assert!(self.sent == self.output.len());
         match outcome(self.stream.write(out)) {
             Outcome::Some(n) if n == out.len() => true,
             Outcome::Some(n) => {
                 self.keep(&out[n..]);
-                true
+                // An encrypted stream may have taken a part only because it takes no more at a time.
+                !self.stream.is_encrypted() || self.write_kept()
             }
             Outcome::Later => {
                 self.keep(out);
@@ -96,7 +108,7 @@ impl Connection {
 
     /// Sends what was kept. Returns false if the client has gone.
     pub(crate) fn write_kept(&mut self) -> bool {
-        while self.has_output() {
+        while self.sent < self.output.len() {
             match outcome(self.stream.write(&self.output[self.sent..])) {
                 Outcome::Some(n) => self.sent += n,
                 Outcome::Later => return true,
@@ -105,7 +117,10 @@ impl Connection {
         }
         self.output = Vec::new();
         self.sent = 0;
-        true
+        match self.stream.flush() {
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+            Ok(()) => true,
+        }
     }
 
     /// Keeps what has come and is not done with.
@@ -116,5 +131,24 @@ impl Connection {
             self.input.clear();
             self.input.extend_from_slice(left);
         }
+    }
+
+    /// Whether the server may end: the client has no command under way, and nothing more has come.
+    pub(crate) fn may_end(&self) -> bool {
+        self.is_last && !self.may_read && self.input.is_empty() && self.mode.is_between_commands()
+    }
+
+    /// Tells other threads what the connection waits for.
+    pub(crate) fn tell_state(&self) {
+        let state = if self.turn.is_some() {
+            State::Waiting
+        } else if self.has_output() {
+            State::Writing
+        } else if self.mode.has_value_to_come() {
+            State::ReadingValue
+        } else {
+            State::Reading
+        };
+        self.client.set_state(state);
     }
 }

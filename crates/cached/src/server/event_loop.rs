@@ -3,42 +3,39 @@
 use super::clock::Clock;
 use super::connection::{Connection, Outcome};
 use super::reader::{Mode, Reader};
+use super::service::{Client, Peer, Service};
+use super::slow::Watch;
+use super::stream::{Listener, Stream};
 use crate::batch::Batch;
 use crate::shard::Shard;
-use crate::store::Hasher;
-use corelay::{Member, Trust};
-use mio::net::TcpListener;
+use crate::statistics::Counters;
+use corelay::Member;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// The bytes that are read at once.
 const BUFFER: usize = 64 << 10;
 /// The bytes of answers that are sent at once, when they come from other shards.
 const MOST_OUTPUT: usize = 256 << 10;
+/// The bytes of records that are looked at in a turn of the loop to take back what has expired, and the
+/// number of such turns in a second.
+const RECLAIM: usize = 256 << 10;
+const RECLAIMS: u32 = 16;
+/// The time that clients have at the end to send the rest of a command, and to take their answers.
+const GRACE: Duration = Duration::from_secs(5);
 
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
-
-/// The parts of a server that all threads know.
-pub(crate) struct Service {
-    pub(crate) shards: Vec<Trust<Shard>>,
-    pub(crate) hasher: Hasher,
-    pub(crate) clock: Clock,
-    pub(crate) largest_item: usize,
-    pub(crate) may_flush: bool,
-    /// The number of connections of all threads.
-    pub(crate) connections: AtomicUsize,
-    pub(crate) most_connections: usize,
-    pub(crate) is_ending: AtomicBool,
-}
+const ENDING: Token = Token(usize::MAX - 2);
 
 /// A batch that has come back, for a connection of this thread.
 struct Returned {
@@ -53,11 +50,14 @@ pub(crate) struct EventLoop<'a> {
     me: &'a Member,
     service: &'a Service,
     clock: Clock,
+    counters: &'a Counters,
     poll: Poll,
-    listener: TcpListener,
+    /// The socket that clients come from, until the server ends.
+    listener: Option<Listener>,
     /// Whether the system has refused a connection, for lack of file descriptors perhaps. Nothing tells
-    /// when it would not any more, so each turn of the loop tries again.
+    /// when it would not any more, so it is tried again when a connection is closed, and each second.
     is_refused: bool,
+    may_accept: bool,
     /// Connections by place.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -67,6 +67,13 @@ pub(crate) struct EventLoop<'a> {
     returned: Rc<RefCell<Vec<Returned>>>,
     buffer: Box<[u8]>,
     out: Vec<u8>,
+    /// The last second in which the clock's work was done, and what is left of it.
+    second: u32,
+    reclaims: u32,
+    /// The time at which connections are closed whatever they wait for: set once the server ends.
+    deadline: Option<Instant>,
+    /// Whether this thread has told the others that it has no connections any more.
+    has_left: bool,
 }
 
 impl<'a> EventLoop<'a> {
@@ -74,21 +81,23 @@ impl<'a> EventLoop<'a> {
     pub(crate) fn new(
         me: &'a Member,
         service: &'a Service,
-        listener: std::net::TcpListener,
+        mut listener: Listener,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let mut listener = TcpListener::from_std(listener);
         let registry = poll.registry();
-        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        registry.register(listener.source(), LISTENER, Interest::READABLE)?;
         let wake = me.wake_fd()?.as_raw_fd();
         registry.register(&mut SourceFd(&wake), WAKE, Interest::READABLE)?;
+        service.ending.wakes(Waker::new(registry, ENDING)?);
         Ok(Self {
             me,
             service,
             clock: service.clock.clone(),
+            counters: &service.counters[me.number()],
             poll,
-            listener,
+            listener: Some(listener),
             is_refused: false,
+            may_accept: false,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
@@ -96,23 +105,44 @@ impl<'a> EventLoop<'a> {
             returned: Rc::default(),
             buffer: vec![0; BUFFER].into(),
             out: Vec::with_capacity(BUFFER),
+            second: 0,
+            reclaims: 0,
+            deadline: None,
+            has_left: false,
         })
     }
 
-    /// Runs until the service ends.
+    /// Runs until the server has ended: until all its connections are closed, and no other thread has
+    /// requests for this one's shard.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
-        while !self.service.is_ending.load(Ordering::Acquire) {
+        loop {
             let dozing = self.me.doze()?;
-            let is_idle =
-                dozing.is_some() && self.queued.is_empty() && self.returned.borrow().is_empty();
-            let timeout = (!is_idle).then_some(Duration::ZERO);
+            let is_idle = dozing.is_some()
+                && self.queued.is_empty()
+                && self.reclaims == 0
+                && self.returned.borrow().is_empty();
+            let timeout = if is_idle {
+                self.longest_sleep()
+            } else {
+                Some(Duration::ZERO)
+            };
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
             drop(dozing);
             self.clock.tick();
+            if self.second != self.clock.now() {
+                self.work_of_a_second();
+            }
+            if self.service.ending.has_begun() && self.end() {
+                return Ok(());
+            }
+            if std::mem::take(&mut self.may_accept) {
+                self.accept();
+            }
+            self.reclaim();
             self.take_returned();
             for place in std::mem::take(&mut self.queued) {
                 if let Some(connection) = &mut self.connections[place] {
@@ -120,12 +150,9 @@ impl<'a> EventLoop<'a> {
                     self.go_on(place);
                 }
             }
-            if self.is_refused {
-                self.accept();
-            }
             for event in &events {
                 match event.token() {
-                    WAKE => {}
+                    WAKE | ENDING => {}
                     LISTENER => self.accept(),
                     Token(place) => {
                         let Some(connection) = self.connections[place].as_mut() else {
@@ -138,60 +165,177 @@ impl<'a> EventLoop<'a> {
                 }
             }
         }
-        Ok(())
+    }
+
+    /// The longest time that the loop may sleep while nothing happens. `None` is for ever.
+    fn longest_sleep(&self) -> Option<Duration> {
+        const SECOND: Duration = Duration::from_secs(1);
+        if self.service.ending.has_begun() {
+            // At first there is something to do: it may have begun before this loop could be woken.
+            let is_new = self.deadline.is_none();
+            return Some(if is_new {
+                Duration::ZERO
+            } else {
+                Duration::from_millis(20)
+            });
+        }
+        let has_idle = self.service.settings.idle_timeout.is_some()
+            && self.connections.len() > self.free.len();
+        let has_work = has_idle || self.is_refused || self.counters.curr_items.get() > 0;
+        has_work.then_some(SECOND)
+    }
+
+    /// Does what is to be done once a second.
+    fn work_of_a_second(&mut self) {
+        self.second = self.clock.now();
+        self.reclaims = RECLAIMS;
+        if self.is_refused {
+            self.accept();
+        }
+        let (own, clock) = (self.me.number(), &self.clock);
+        let hottest = &self.service.hottest[own];
+        self.service.shards[own].apply(|shard| shard.second(clock, hottest));
+        let Some(limit) = self.service.settings.idle_timeout else {
+            return;
+        };
+        for place in 0..self.connections.len() {
+            let Some(connection) = &self.connections[place] else {
+                continue;
+            };
+            let idle = self.second.saturating_sub(connection.client.last_read());
+            if connection.turn.is_none() && Duration::from_secs(idle.into()) > limit {
+                self.counters.idle_kicks.add(1);
+                self.close(place);
+            }
+        }
+    }
+
+    /// Takes back some memory of items that have expired, a part in each turn.
+    fn reclaim(&mut self) {
+        if self.reclaims == 0 {
+            return;
+        }
+        let now = self.clock.now();
+        let has_more = self.service.shards[self.me.number()].apply(|shard| {
+            let has_more = shard.store.reclaim(RECLAIM, now);
+            shard.publish();
+            has_more
+        });
+        self.reclaims = if has_more { self.reclaims - 1 } else { 0 };
+    }
+
+    /// Goes on with the end of the server. Returns whether all threads are done.
+    fn end(&mut self) -> bool {
+        let deadline = *self.deadline.get_or_insert_with(|| {
+            // New clients find nobody, and old ones are looked at once more.
+            self.listener = None;
+            self.queued = (0..self.connections.len()).collect();
+            for connection in self.connections.iter_mut().flatten() {
+                connection.is_queued = true;
+                connection.may_read = true;
+                connection.is_last = true;
+            }
+            Instant::now() + GRACE
+        });
+        if Instant::now() >= deadline {
+            (0..self.connections.len()).for_each(|place| self.close(place));
+        }
+        if !self.has_left && self.connections.iter().all(Option::is_none) {
+            self.has_left = true;
+            self.service.ending.leave();
+        }
+        self.service.ending.is_over()
     }
 
     fn accept(&mut self) {
         self.is_refused = false;
         loop {
-            let mut stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let Some(listener) = &self.listener else {
+                return;
+            };
+            match listener.accept() {
+                Ok((stream, peer)) => self.welcome(stream, peer),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
-                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
                     _ => {
                         self.is_refused = true;
                         return;
                     }
                 },
-            };
-            let _ = stream.set_nodelay(true);
-            // Relaxed: a count by itself. Several threads may exceed it for a moment.
-            let before = self.service.connections.fetch_add(1, Ordering::Relaxed);
-            if before >= self.service.most_connections {
-                let _ = stream.write(TOO_MANY);
-                self.service.connections.fetch_sub(1, Ordering::Relaxed);
-                continue;
             }
-            let place = self.free.pop().unwrap_or_else(|| {
-                self.connections.push(None);
-                self.connections.len() - 1
-            });
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.registry();
-            if registry
-                .register(&mut stream, Token(place), interest)
-                .is_err()
-            {
-                // The system watches no more sockets: the client is let go.
-                self.close(place);
-                continue;
-            }
-            self.generation += 1;
-            self.connections[place] = Some(Connection::new(stream, self.generation));
         }
     }
 
-    fn close(&mut self, place: usize) {
+    /// Takes a new client in, or turns it away if there are too many.
+    fn welcome(&mut self, mut stream: Stream, peer: Peer) {
+        let service = self.service;
+        // Relaxed: a count by itself. Several threads may exceed it for a moment.
+        let before = service.connections.fetch_add(1, Ordering::Relaxed);
+        if before >= service.settings.connections {
+            // Its socket is empty and takes so few bytes. An encrypted client cannot be told.
+            let _ = stream.write(TOO_MANY);
+            return self.turn_away();
+        }
+        if let Some(tls) = &service.settings.tls {
+            match stream.encrypted(tls) {
+                Ok(encrypted) => stream = encrypted,
+                Err(_) => return self.turn_away(),
+            }
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        // The system may watch no more sockets.
+        if stream.register(self.poll.registry(), Token(place)).is_err() {
+            self.free.push(place);
+            return self.turn_away();
+        }
+        self.generation += 1;
+        self.counters.total_connections.add(1);
+        let client = Arc::new(Client::new(stream.number(), peer, self.clock.now()));
+        service.set_client(self.me.number(), place, Some(Arc::clone(&client)));
+        if service.settings.verbosity > 1 {
+            // An error has nobody to be told to.
+            let _ = writeln!(io::stderr(), "corelay-cached: a client: {peer}");
+        }
+        let mode = Mode::of_new_connection(service);
+        self.connections[place] = Some(Connection::new(stream, self.generation, client, mode));
+    }
+
+    fn turn_away(&mut self) {
+        self.counters.rejected_connections.add(1);
         // Relaxed: as above.
         self.service.connections.fetch_sub(1, Ordering::Relaxed);
-        self.connections[place] = None;
+    }
+
+    fn close(&mut self, place: usize) {
+        let Some(mut connection) = self.connections[place].take() else {
+            return;
+        };
+        connection.stream.end();
+        drop(connection);
+        // Relaxed: as above.
+        self.service.connections.fetch_sub(1, Ordering::Relaxed);
+        self.service.set_client(self.me.number(), place, None);
         self.free.push(place);
+        self.may_accept = self.is_refused;
     }
 
     /// Does what can be done for a connection now, and closes it at its end.
     fn go_on(&mut self, place: usize) {
         let is_alive = self.advance(place);
+        if let Some(connection) = &mut self.connections[place] {
+            connection.tell_state();
+            if connection.turn.is_none()
+                && let Some(watch) = connection.watch.take()
+            {
+                let limit = self.service.settings.slow.unwrap_or(Duration::MAX);
+                let is_slow = watch.end(limit, &connection.client);
+                self.counters.slow_requests.count_if(is_slow);
+            }
+        }
         if !is_alive {
             self.close(place);
         }
@@ -224,7 +368,11 @@ impl<'a> EventLoop<'a> {
             match connection.read(&mut self.buffer[left..]) {
                 Outcome::Some(n) => {
                     filled += n;
-                    connection.may_read = filled == BUFFER;
+                    // A socket that has given less than was asked for is empty.
+                    connection.may_read =
+                        filled == BUFFER || connection.is_last || connection.stream.is_encrypted();
+                    connection.client.note_read(self.clock.now());
+                    self.counters.bytes_read.add(n as u64);
                 }
                 Outcome::Later => connection.may_read = false,
                 Outcome::Gone => has_gone = true,
@@ -233,6 +381,9 @@ impl<'a> EventLoop<'a> {
         let input = &self.buffer[..filled];
         self.out.clear();
         let service = self.service;
+        if service.settings.slow.is_some() && connection.watch.is_none() {
+            connection.watch = Some(Watch::begin(input));
+        }
         let own = self.me.number();
         let Connection { mode, turn, .. } = &mut *connection;
         let (clock, out) = (&self.clock, &mut self.out);
@@ -243,14 +394,16 @@ impl<'a> EventLoop<'a> {
                 shards: service.shards.len(),
                 hasher: &service.hasher,
                 clock,
-                largest_item: service.largest_item,
-                may_flush: service.may_flush,
+                service,
                 out,
                 turn,
             };
-            (reader.read(mode, input), reader.is_full())
+            let read = (reader.read(mode, input), reader.is_full());
+            shard.publish();
+            read
         });
         connection.keep_input(&input[done..]);
+        self.counters.bytes_written.add(self.out.len() as u64);
         if !self.out.is_empty() && !connection.write(&self.out) {
             return false;
         }
@@ -262,7 +415,8 @@ impl<'a> EventLoop<'a> {
             // Nothing more comes, and what is left is no command. What is to be sent still goes.
             connection.mode = Mode::End;
         }
-        if matches!(connection.mode, Mode::End) && !connection.has_output() {
+        let is_done = matches!(connection.mode, Mode::End) || connection.may_end();
+        if is_done && !connection.has_output() {
             return false;
         }
         // Only if something was done: a part of a line waits for the rest.
@@ -350,6 +504,7 @@ impl<'a> EventLoop<'a> {
             if is_done {
                 connection.turn = None;
             }
+            self.counters.bytes_written.add(self.out.len() as u64);
             if !self.out.is_empty() && !connection.write(&self.out) {
                 return false;
             }
@@ -363,6 +518,16 @@ impl<'a> EventLoop<'a> {
             if turn.is_some_and(|turn| turn.away > 0) {
                 return true;
             }
+        }
+    }
+}
+
+impl Drop for EventLoop<'_> {
+    /// Lets the other threads end if this one has failed.
+    fn drop(&mut self) {
+        if !self.has_left {
+            let _ = self.service.ending.begin();
+            self.service.ending.leave();
         }
     }
 }

@@ -5,31 +5,83 @@
 //! |---|---|
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
-//! | `reader` | does the commands that have come |
-//! | `turn` | answers in order, some of which come from other shards |
+//! | `ending` | the end of a server, which another thread or a signal may ask for |
 //! | `event_loop` | a thread: sockets, its shard, and requests of other threads |
+//! | `login` | the names and passwords of clients |
+//! | `metrics` | statistics for Prometheus |
+//! | `reader` | does the commands that have come |
+//! | `service` | the parts of a server that all threads know |
+//! | `slow` | slow requests |
+//! | `stream` | sockets: TCP or Unix, encrypted or not |
+//! | `turn` | answers in order, some of which come from other shards |
 
 pub(crate) mod clock;
 mod connection;
+mod ending;
 mod event_loop;
+mod login;
+mod metrics;
 mod reader;
+pub(crate) mod service;
+mod slow;
+mod stream;
 mod turn;
 
-use self::clock::Clock;
-use self::event_loop::{EventLoop, Service};
+pub use self::login::Users;
+
+use self::ending::Ending;
+use self::event_loop::EventLoop;
+use self::service::Service;
+use self::stream::Listener;
 use crate::shard::Shard;
 use crate::store::Hasher;
+use crate::tls::Tls;
 use corelay::{Team, Trustees};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The version of memcached whose protocol the server speaks.
+pub(crate) const VERSION: &str = "1.6.18";
 
 /// The settings of a server.
+///
+/// ```
+/// use corelay_cached::server::{Server, Settings};
+///
+/// let settings = Settings {
+///     address: "127.0.0.1:0".parse()?,
+///     threads: 2,
+///     ..Settings::default()
+/// };
+/// let server = Server::bind(settings)?;
+/// let (address, handle) = (server.address(), server.handle());
+/// let thread = std::thread::spawn(|| server.run());
+///
+/// use std::io::{Read, Write};
+/// let mut client = std::net::TcpStream::connect(address)?;
+/// client.write_all(b"set apple 0 0 3\r\nred\r\nget apple\r\nquit\r\n")?;
+/// let mut answers = String::new();
+/// client.read_to_string(&mut answers)?;
+/// assert_eq!(answers, "STORED\r\nVALUE apple 0 3\r\nred\r\nEND\r\n");
+///
+/// handle.shut_down()?;
+/// thread.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The address that it listens on.
+    /// The address that it listens on. With port 0 the system chooses one: [`Server::address`].
     pub address: SocketAddr,
+    /// The path of a Unix socket that it listens on instead.
+    pub unix_socket: Option<PathBuf>,
+    /// The permissions of that socket.
+    pub unix_mode: u32,
     /// The number of threads.
     pub threads: usize,
     /// The bytes of memory for items and all that belongs to them.
@@ -38,23 +90,67 @@ pub struct Settings {
     pub largest_item: usize,
     /// The most connections at a time. Others are told so and closed.
     pub connections: usize,
+    /// The number of connections that the system holds ready for a thread to accept.
+    pub backlog: i32,
     /// Whether clients may remove all items.
     pub may_flush: bool,
+    /// Whether clients may end the server.
+    pub may_shut_down: bool,
     /// Whether a full server evicts items. If not, it refuses new ones.
     pub evicts: bool,
     /// Whether items have cas numbers.
     pub has_cas: bool,
+    /// The time after which a connection is closed over which nothing comes.
+    pub idle_timeout: Option<Duration>,
+    /// The clients that are let in. Without it all are.
+    pub users: Option<Users>,
+    /// The certificate with which connections are encrypted. Without it none is.
+    pub tls: Option<Tls>,
+    /// The address at which statistics are given for Prometheus.
+    pub metrics: Option<SocketAddr>,
+    /// The time from which on a request is slow, which is told on standard error.
+    pub slow: Option<Duration>,
+    /// How much the server tells on standard error.
+    pub verbosity: u8,
+}
+
+impl Default for Settings {
+    /// The settings of memcached without flags, on this machine's own address.
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 11211)),
+            unix_socket: None,
+            unix_mode: 0o700,
+            threads: 4,
+            memory: 64 << 20,
+            largest_item: 1 << 20,
+            connections: 1024,
+            backlog: 1024,
+            may_flush: true,
+            may_shut_down: false,
+            evicts: true,
+            has_cas: true,
+            idle_timeout: None,
+            users: None,
+            tls: None,
+            metrics: None,
+            slow: None,
+            verbosity: 0,
+        }
+    }
 }
 
 /// A listening socket for each of `threads`, all on one port. Another server's port is refused, also
 /// if that one shares it among its threads.
-fn listen(address: SocketAddr, threads: usize) -> io::Result<Vec<TcpListener>> {
+fn listen(settings: &Settings) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+    let address = settings.address;
     // Without the wish to share: it fails if anybody has the port.
     let alone = socket(address)?;
     alone.bind(&address.into())?;
     let address = alone.local_addr()?.as_socket().unwrap_or(address);
     drop(alone);
-    (0..threads).map(|_| listen_shared(address)).collect()
+    let listeners = (0..settings.threads).map(|_| listen_shared(address, settings.backlog));
+    Ok((address, listeners.collect::<io::Result<_>>()?))
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
@@ -68,46 +164,172 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn listen_shared(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen_shared(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let socket = socket(address)?;
     socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
-    socket.listen(1024)?;
+    socket.listen(backlog)?;
     Ok(socket.into())
 }
 
-/// Serves until the process ends.
-///
-/// # Errors
-/// No threads, no memory, or an address that is in use.
-pub fn serve(settings: &Settings) -> io::Result<()> {
-    // All of them before any thread accepts connections.
-    let listeners = listen(settings.address, settings.threads)?;
-    let team: Team = Trustees::flat(settings.threads)
-        .name("cached")
-        .start()
-        .map_err(io::Error::other)?;
-    let hasher = Hasher::default();
-    let shard = |number| {
-        let memory = settings.memory / settings.threads;
-        let shard = Shard::new(number, hasher.clone(), memory, settings)?;
-        io::Result::Ok(team.entrust_on(number, shard))
-    };
-    let service = Service {
-        shards: (0..settings.threads)
-            .map(shard)
-            .collect::<io::Result<_>>()?,
-        hasher: hasher.clone(),
-        clock: Clock::start(),
-        largest_item: settings.largest_item,
-        may_flush: settings.may_flush,
-        connections: AtomicUsize::new(0),
-        most_connections: settings.connections,
-        is_ending: AtomicBool::new(false),
-    };
-    let ended = team.run(|me| {
-        let listener = listeners[me.number()].try_clone()?;
-        EventLoop::new(me, &service, listener)?.run()
-    });
-    ended.into_iter().collect()
+/// A Unix socket that all threads accept clients from.
+fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    // A socket that an earlier server has left is in the way; one that answers is another server's.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+/// A server that has its sockets and does not serve yet.
+pub struct Server {
+    settings: Settings,
+    address: SocketAddr,
+    listeners: Vec<Listener>,
+    metrics: Option<TcpListener>,
+    ending: Arc<Ending>,
+}
+
+impl Server {
+    /// Takes the sockets of a server.
+    ///
+    /// # Errors
+    /// An address is in use, or not this machine's, or the system has no more file descriptors. The error
+    /// names the address.
+    pub fn bind(settings: Settings) -> io::Result<Self> {
+        let named = |name: &dyn std::fmt::Display| {
+            let name = name.to_string();
+            move |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"))
+        };
+        let mut address = settings.address;
+        let listeners = match &settings.unix_socket {
+            Some(path) => {
+                let listener =
+                    listen_unix(path, settings.unix_mode).map_err(named(&path.display()))?;
+                let clone = |_| {
+                    let listener = mio::net::UnixListener::from_std(listener.try_clone()?);
+                    Ok(Listener::Unix(listener))
+                };
+                (0..settings.threads)
+                    .map(clone)
+                    .collect::<io::Result<_>>()?
+            }
+            None => {
+                let (chosen, listeners) = listen(&settings).map_err(named(&address))?;
+                address = chosen;
+                let mio = |listener| Listener::Tcp(mio::net::TcpListener::from_std(listener));
+                listeners.into_iter().map(mio).collect()
+            }
+        };
+        let metrics = match settings.metrics {
+            Some(address) => Some(TcpListener::bind(address).map_err(named(&address))?),
+            None => None,
+        };
+        let ending = Arc::new(Ending::new(settings.threads));
+        Ok(Self {
+            settings,
+            address,
+            listeners,
+            metrics,
+            ending,
+        })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address at which it gives statistics for Prometheus, if it does.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// A handle that ends the server.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.ending))
+    }
+
+    /// Serves until somebody ends it.
+    ///
+    /// # Errors
+    /// The system gives no threads, no memory or no more file descriptors.
+    pub fn run(self) -> io::Result<()> {
+        let settings = &self.settings;
+        let team: Team = Trustees::flat(settings.threads)
+            .name("cached")
+            .start()
+            .map_err(io::Error::other)?;
+        let hasher = Hasher::default();
+        let mut service = Service::new(
+            settings.clone(),
+            self.address,
+            hasher.clone(),
+            Arc::clone(&self.ending),
+        );
+        for number in 0..settings.threads {
+            let memory = settings.memory / settings.threads;
+            let counters = Arc::clone(&service.counters[number]);
+            let shard = Shard::new(number, hasher.clone(), memory, settings, counters)?;
+            service.shards.push(team.entrust_on(number, shard));
+        }
+        let service = Arc::new(service);
+        if let Some(listener) = self.metrics {
+            metrics::start(listener, &service)?;
+        }
+        // Each thread takes its own.
+        let listeners: Vec<_> = self
+            .listeners
+            .into_iter()
+            .map(|l| Mutex::new(Some(l)))
+            .collect();
+        let ended = team.run(|me| {
+            let listener = listeners[me.number()]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let listener = listener.ok_or_else(|| io::Error::other("no listener"))?;
+            EventLoop::new(me, &service, listener)?.run()
+        });
+        if let Some(path) = &settings.unix_socket {
+            let _ = std::fs::remove_file(path);
+        }
+        ended.into_iter().collect()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A handle that ends a server.
+#[derive(Clone)]
+pub struct Handle(Arc<Ending>);
+
+impl Handle {
+    /// Ends the server: it accepts no more clients, answers all commands that have come, closes the
+    /// connections, and [`Server::run`] returns. A client that does not send the rest of a command, or does
+    /// not take its answers, is waited for 5 seconds.
+    ///
+    /// # Errors
+    /// The system does not wake a thread. It ends when something else wakes it.
+    pub fn shut_down(&self) -> io::Result<()> {
+        self.0.begin()
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
 }

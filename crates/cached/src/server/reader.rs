@@ -2,12 +2,19 @@
 //! waiting.
 
 use crate::protocol::meta;
+use crate::protocol::number;
 use crate::protocol::text::{self, Command};
+use crate::server::VERSION;
 use crate::server::clock::Clock;
+use crate::server::login;
+use crate::server::service::Service;
 use crate::server::turn::Turn;
 use crate::shard::{Meta, Operation, Request, Shard};
+use crate::statistics::{Counters, Page};
 use crate::store::Hasher;
+use crate::tls::Tls;
 use memchr::memchr;
+use std::io::Write;
 
 /// The bytes of answers from which on nothing more of a connection is done before they are sent.
 const MOST_OUTPUT: usize = 256 << 10;
@@ -20,7 +27,12 @@ const LONGEST_LINE: usize = 2048;
 const ITEM_HEADER: usize = 59;
 const ITEM_FLAGS: usize = 4;
 
+const NO_SHUTDOWN: &str = "ERROR: shutdown not enabled\r\n";
 const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
+const BAD_LOGIN: &str = "CLIENT_ERROR bad authentication token format\r\n";
+const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure\r\n";
+/// The most bytes of a name and a password.
+const LONGEST_LOGIN: usize = 2048;
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
 
 /// The state of a connection between two reads.
@@ -35,8 +47,32 @@ pub(crate) enum Mode {
     Body(Box<Body>),
     /// Bytes are to come that nobody wants.
     Swallow(usize),
+    /// The client is to log in: a line that begins to.
+    Unknown,
+    /// A name and a password are to come.
+    Login(Box<Body>),
     /// Nothing more is read.
     End,
+}
+
+impl Mode {
+    /// The state of a new connection.
+    pub(crate) fn of_new_connection(service: &Service) -> Self {
+        match service.settings.users {
+            Some(_) => Self::Unknown,
+            None => Self::default(),
+        }
+    }
+
+    /// Whether no command has come in part.
+    pub(crate) fn is_between_commands(&self) -> bool {
+        matches!(self, Self::Line | Self::Unknown | Self::End)
+    }
+
+    /// Whether the rest of a value is to come.
+    pub(crate) fn has_value_to_come(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Login(_) | Self::Swallow(_))
+    }
 }
 
 /// A value that has not come whole yet.
@@ -49,6 +85,19 @@ pub(crate) struct Body {
     len: usize,
 }
 
+impl Body {
+    /// Adds what has come, and returns the number of those bytes.
+    fn fill(&mut self, input: &[u8]) -> usize {
+        let done = input.len().min(self.len - self.value.len());
+        self.value.extend_from_slice(&input[..done]);
+        done
+    }
+
+    fn is_whole(&self) -> bool {
+        self.value.len() == self.len
+    }
+}
+
 /// The reader of a connection's input, with all that commands need.
 pub(crate) struct Reader<'a> {
     pub(crate) shard: &'a mut Shard,
@@ -57,8 +106,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) shards: usize,
     pub(crate) hasher: &'a Hasher,
     pub(crate) clock: &'a Clock,
-    pub(crate) largest_item: usize,
-    pub(crate) may_flush: bool,
+    pub(crate) service: &'a Service,
     /// Answers, if there is no `turn`.
     pub(crate) out: &'a mut Vec<u8>,
     /// Requests to other shards, and all answers since the first of them.
@@ -141,6 +189,14 @@ impl Reader<'_> {
                     self.read_keys(mode, rest, with_cas, expiry)
                 }
                 Mode::Body(_) => self.read_body(mode, rest),
+                Mode::Unknown => self.read_login(mode, rest),
+                Mode::Login(body) => {
+                    let done = body.fill(rest);
+                    if body.is_whole() {
+                        *mode = self.log_in(&body.value);
+                    }
+                    done
+                }
                 Mode::Swallow(left) => {
                     let done = rest.len().min(*left);
                     *left -= done;
@@ -317,7 +373,7 @@ impl Reader<'_> {
             Command::Delete { key, is_quiet } => {
                 self.request(Operation::Delete { is_quiet }, key, &[]);
             }
-            Command::FlushAll { is_quiet, .. } if !self.may_flush => {
+            Command::FlushAll { is_quiet, .. } if !self.service.settings.may_flush => {
                 self.say_unless(is_quiet, NO_FLUSH.as_bytes());
             }
             Command::FlushAll {
@@ -334,6 +390,7 @@ impl Reader<'_> {
                     ..=0 => self.clock.now(),
                     delay => self.clock.expiry(delay),
                 };
+                self.counters().cmd_flush.add(1);
                 for shard in 0..self.shards {
                     let request = Request {
                         operation: Operation::Flush { at },
@@ -347,8 +404,25 @@ impl Reader<'_> {
                 self.say_unless(is_quiet, b"OK\r\n");
             }
             Command::Verbosity { is_quiet } => self.say_unless(is_quiet, b"OK\r\n"),
-            Command::Stats(_) => self.say(b"END\r\n"),
-            Command::Version => self.say(b"VERSION 1.6.18\r\n"),
+            // They tell what all commands before have done, at other shards, too.
+            Command::Stats(_) if self.turn.is_some() => return 0,
+            Command::Stats(page) => self.statistics(page),
+            Command::Version => self.say(format!("VERSION {VERSION}\r\n").as_bytes()),
+            Command::ShutDown if !self.service.settings.may_shut_down => {
+                self.say(NO_SHUTDOWN.as_bytes());
+            }
+            Command::ShutDown => {
+                // A thread that is not woken now ends when it next wakes.
+                let _ = self.service.ending.begin();
+            }
+            Command::RenewCertificates => {
+                let renewed = self.service.settings.tls.as_ref().map(Tls::renew);
+                match renewed {
+                    None => self.say(b"Error TLS not enabled\r\n"),
+                    Some(Ok(())) => self.say(b"OK\r\n"),
+                    Some(Err(why)) => self.say(format!("SERVER_ERROR {why}\r\n").as_bytes()),
+                }
+            }
             Command::Noop => self.say(b"MN\r\n"),
             Command::Quit => {
                 *mode = Mode::End;
@@ -358,9 +432,102 @@ impl Reader<'_> {
         after
     }
 
+    /// Whether an item is too large, which is counted.
     fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
         let flags = if flags == 0 { 0 } else { ITEM_FLAGS };
-        len + key.len() + ITEM_HEADER + flags > self.largest_item
+        let is_too_large =
+            len + key.len() + ITEM_HEADER + flags > self.service.settings.largest_item;
+        if is_too_large {
+            self.counters().store_too_large.add(1);
+        }
+        is_too_large
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.service.counters[self.own]
+    }
+
+    /// Tells a page of statistics, or resets them.
+    #[cold]
+    fn statistics(&mut self, words: &[u8]) {
+        let mut words = text::Words(words);
+        let name = words.next().unwrap_or_default();
+        match name {
+            b"reset" => {
+                self.shard.publish();
+                self.service.reset();
+                self.say(b"RESET\r\n");
+            }
+            b"cachedump" => self.say(b"CLIENT_ERROR stats cachedump not allowed\r\n"),
+            name => {
+                let Some(page) = Page::named(name) else {
+                    return self.say(text::ERROR.as_bytes());
+                };
+                self.shard.publish();
+                let mut lines = Vec::new();
+                page.write(self.service, self.clock, &mut |name, value| {
+                    // Writing to a vector cannot fail.
+                    let _ = write!(lines, "STAT {name} {value}\r\n");
+                });
+                lines.extend_from_slice(b"END\r\n");
+                self.say(&lines);
+            }
+        }
+    }
+
+    /// Reads a line of a client that has not logged in: `set`, three words, and the length of a name and
+    /// a password.
+    #[cold]
+    fn read_login(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        let Some(end) = memchr(b'\n', input) else {
+            if input.len() <= LONGEST_LINE {
+                return 0;
+            }
+            *mode = Mode::End;
+            return input.len();
+        };
+        let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+        let mut words = text::Words(line);
+        let is_set = words.next() == Some(b"set");
+        let len = words.nth(3).and_then(number::u32);
+        match len.filter(|&len| is_set && len as usize <= LONGEST_LOGIN) {
+            Some(len) => {
+                *mode = Mode::Login(Box::new(Body {
+                    operation: Operation::Flush { at: 0 },
+                    key: Vec::new(),
+                    words: Vec::new(),
+                    value: Vec::new(),
+                    len: len as usize + 2,
+                }));
+            }
+            None => self.say(b"CLIENT_ERROR unauthenticated\r\n"),
+        }
+        end + 1
+    }
+
+    /// Checks a name and a password.
+    #[cold]
+    fn log_in(&mut self, token: &[u8]) -> Mode {
+        self.counters().auth_cmds.add(1);
+        let checked = match (token.strip_suffix(b"\r\n"), &self.service.settings.users) {
+            (None, _) => Err(text::BAD_CHUNK),
+            (Some(_), None) => Ok(()),
+            (Some(token), Some(users)) => users.check(token).map_err(|refused| match refused {
+                login::Refused::BadFormat => BAD_LOGIN,
+                login::Refused::Wrong => WRONG_LOGIN,
+            }),
+        };
+        match checked {
+            Ok(()) => {
+                self.say(b"STORED\r\n");
+                Mode::Line
+            }
+            Err(refused) => {
+                self.counters().auth_errors.add(1);
+                self.say(refused.as_bytes());
+                Mode::Unknown
+            }
+        }
     }
 
     /// Refuses a command with a value, which is read and thrown away.
@@ -471,9 +638,8 @@ impl Reader<'_> {
         let Mode::Body(body) = mode else {
             return 0;
         };
-        let done = input.len().min(body.len - body.value.len());
-        body.value.extend_from_slice(&input[..done]);
-        if body.value.len() == body.len {
+        let done = body.fill(input);
+        if body.is_whole() {
             let Mode::Body(body) = std::mem::take(mode) else {
                 return done;
             };

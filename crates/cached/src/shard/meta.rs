@@ -75,9 +75,10 @@ impl Shard {
         }
         let is_new = new.is_some();
         let Some(item) = new.or_else(|| self.store.peek(hash, key, now)) else {
-            self.tally.get_misses += 1;
-            if flags.expiry.is_some() {
-                self.tally.cmd_touch += 1;
+            // As in memcached, a retrieval that sets the expiry counts as that.
+            match flags.expiry {
+                Some(_) => self.counters.touch_misses.add(1),
+                None => self.counters.get_misses.add(1),
             }
             if !flags.is_quiet {
                 write_missing(b"EN", request, flags, out);
@@ -120,11 +121,11 @@ impl Shard {
             out.extend_from_slice(item.value);
             out.extend_from_slice(b"\r\n");
         }
-        self.tally.get_hits += 1;
         if flags.expiry.is_some() {
-            self.tally.cmd_touch += 1;
-            self.tally.touch_hits += 1;
+            self.counters.touch_hits.add(1);
             let _ = self.store.touch(hash, key, expiry, now);
+        } else {
+            self.counters.get_hits.add(1);
         }
         if wins && !is_new {
             let win = |properties: &mut Properties| properties.is_won = true;
@@ -140,7 +141,7 @@ impl Shard {
             hash, key, value, ..
         } = *request;
         let now = clock.now();
-        self.tally.cmd_set += 1;
+        self.counters.cmd_set.add(1);
         let mut properties = Properties {
             flags: flags.flags,
             expiry: flags.expiry.map_or(0, |expiry| clock.expiry(expiry)),
@@ -157,7 +158,7 @@ impl Shard {
             }
             (b'R', None, None) => b"NS",
             (b'S' | b'R', None, Some(_)) => {
-                self.tally.cas_misses += 1;
+                self.counters.cas_misses.add(1);
                 b"NF"
             }
             (b'S' | b'R', Some(old), Some(cas)) if old.properties.cas != cas => {
@@ -167,7 +168,7 @@ impl Shard {
                     properties.is_won = old.properties.is_won;
                     b"HD"
                 } else {
-                    self.tally.cas_badval += 1;
+                    self.counters.cas_badval.add(1);
                     b"EX"
                 }
             }
@@ -190,7 +191,7 @@ impl Shard {
                 if fits { b"HD" } else { b"NS" }
             }
             (_, _, cas) => {
-                self.tally.cas_hits += u64::from(cas.is_some());
+                self.counters.cas_hits.count_if(cas.is_some());
                 b"HD"
             }
         };
@@ -233,7 +234,7 @@ impl Shard {
         let old = self.store.peek(hash, key, now).map(|item| item.properties);
         let code: &[u8] = match old {
             None => {
-                self.tally.delete_misses += 1;
+                self.counters.delete_misses.add(1);
                 b"NF"
             }
             Some(old) if flags.cas.is_some_and(|cas| cas != old.cas) => b"EX",
@@ -252,7 +253,7 @@ impl Shard {
             }
             Some(_) => {
                 self.store.remove(hash, key);
-                self.tally.delete_hits += 1;
+                self.counters.delete_hits.add(1);
                 b"HD"
             }
         };
@@ -273,15 +274,11 @@ impl Shard {
         let now = clock.now();
         let is_increment = !matches!(flags.mode, Some(b'D' | b'-'));
         let old = self.store.peek(hash, key, now);
-        let [hits, misses] = if is_increment {
-            [&mut self.tally.incr_hits, &mut self.tally.incr_misses]
-        } else {
-            [&mut self.tally.decr_hits, &mut self.tally.decr_misses]
-        };
+        let [hits, misses] = self.counters.of_arithmetic(is_increment);
         let was_there = old.is_some();
         let (new, len, mut properties) = match old {
             None => {
-                *misses += 1;
+                misses.add(1);
                 let Some(expiry) = flags.vivify else {
                     write_missing(b"NF", request, flags, out);
                     return;
@@ -306,7 +303,7 @@ impl Shard {
                     out.extend_from_slice(NO_NUMBER);
                     return;
                 };
-                *hits += 1;
+                hits.add(1);
                 let new = if is_increment {
                     number.wrapping_add(flags.delta)
                 } else {

@@ -9,8 +9,10 @@ use crate::protocol::number;
 use crate::protocol::text::Verb;
 use crate::server::Settings;
 use crate::server::clock::Clock;
+use crate::statistics::{Counters, Hottest, Sampler};
 use crate::store::{Hasher, Item, Properties, Store};
 use std::io;
+use std::sync::Arc;
 
 /// An operation on one key, or on a whole shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,34 +58,17 @@ pub(crate) struct Request<'a> {
     pub(crate) words: &'a [u8],
 }
 
-/// The operations of a shard by outcome, under memcached's names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) get_hits: u64,
-    pub(crate) get_misses: u64,
-    pub(crate) cmd_set: u64,
-    pub(crate) cmd_touch: u64,
-    pub(crate) touch_hits: u64,
-    pub(crate) delete_hits: u64,
-    pub(crate) delete_misses: u64,
-    pub(crate) incr_hits: u64,
-    pub(crate) incr_misses: u64,
-    pub(crate) decr_hits: u64,
-    pub(crate) decr_misses: u64,
-    pub(crate) cas_hits: u64,
-    pub(crate) cas_misses: u64,
-    pub(crate) cas_badval: u64,
-}
-
 /// A part of the keys.
 pub(crate) struct Shard {
     pub(crate) store: Store,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Arc<Counters>,
     /// The most bytes of a key and its value.
     largest_item: usize,
     has_cas: bool,
     /// The second at which all items go.
     flush_at: Option<u32>,
+    /// Samples of the keys that are asked for.
+    sampler: Sampler,
 }
 
 const STORED: &[u8] = b"STORED\r\n";
@@ -103,16 +88,18 @@ impl Shard {
         hasher: Hasher,
         budget: usize,
         settings: &Settings,
+        counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let mut store = Store::new(hasher, budget, settings.evicts)?;
         // No two shards have the same cas numbers, and one alone has memcached's.
         store.count_cas_from((number as u64) << 48);
         Ok(Self {
             store,
-            tally: Tally::default(),
+            counters,
             largest_item: settings.largest_item,
             has_cas: settings.has_cas,
             flush_at: None,
+            sampler: Sampler::default(),
         })
     }
 
@@ -132,6 +119,8 @@ impl Shard {
         if self.flush_at.is_some() {
             self.flush_if_due(now);
         }
+        self.counters.requests.add(1);
+        self.sampler.note(request.hash, request.key);
         match request.operation {
             Operation::Get { with_cas, expiry } => self.get(request, with_cas, expiry, now, out),
             Operation::Store {
@@ -163,15 +152,17 @@ impl Shard {
                 }
             }
             Operation::Touch { expiry, is_quiet } => {
-                self.tally.cmd_touch += 1;
                 let touched = self.store.touch(request.hash, request.key, expiry, now);
                 let answer = match touched {
                     Ok(true) => {
                         self.store.get(request.hash, request.key, now);
-                        self.tally.touch_hits += 1;
+                        self.counters.touch_hits.add(1);
                         b"TOUCHED\r\n"
                     }
-                    Ok(false) => NOT_FOUND,
+                    Ok(false) => {
+                        self.counters.touch_misses.add(1);
+                        NOT_FOUND
+                    }
                     Err(_) => NO_MEMORY,
                 };
                 if !is_quiet {
@@ -181,8 +172,8 @@ impl Shard {
             Operation::Delete { is_quiet } => {
                 let found = self.store.peek(request.hash, request.key, now).is_some();
                 self.store.remove(request.hash, request.key);
-                self.tally.delete_hits += u64::from(found);
-                self.tally.delete_misses += u64::from(!found);
+                self.counters.delete_hits.count_if(found);
+                self.counters.delete_misses.count_if(!found);
                 if !is_quiet {
                     out.extend_from_slice(if found { b"DELETED\r\n" } else { NOT_FOUND });
                 }
@@ -193,6 +184,27 @@ impl Shard {
             }
             Operation::Meta(command) => self.meta(command, request, clock, out),
         }
+    }
+
+    /// Does what is to be done once a second.
+    pub(crate) fn second(&mut self, clock: &Clock, hottest: &Hottest) {
+        self.sampler.tell(hottest);
+        self.flush_if_due(clock.now());
+        self.publish();
+    }
+
+    /// Makes the figures of the store known to all threads.
+    pub(crate) fn publish(&self) {
+        let (counters, counts) = (&self.counters, self.store.counts());
+        counters.curr_items.set(self.store.len() as u64);
+        counters.bytes.set(self.store.bytes() as u64);
+        counters.hash_bytes.set(self.store.index_bytes() as u64);
+        counters.total_items.set(counts.written);
+        counters.evictions.set(counts.evicted);
+        counters.evicted_unfetched.set(counts.evicted_unfetched);
+        counters.reclaimed.set(counts.reclaimed);
+        counters.expired_unfetched.set(counts.expired_unfetched);
+        counters.moved.set(counts.moved);
     }
 
     #[cold]
@@ -210,19 +222,25 @@ impl Shard {
         now: u32,
         out: &mut Vec<u8>,
     ) {
+        let reclaimed = self.store.counts().reclaimed;
         let found = self.store.get(request.hash, request.key, now);
         if let Some(item) = &found {
             write_value(out, request.key, item, with_cas);
         }
         let is_there = found.is_some();
-        if let Some(expiry) = expiry {
-            self.tally.cmd_touch += 1;
-            self.tally.touch_hits += u64::from(is_there);
-            // An item that finds no room for an expiry keeps the one that it has.
-            let _ = self.store.touch(request.hash, request.key, expiry, now);
+        let counters = &self.counters;
+        if !is_there && self.store.counts().reclaimed > reclaimed {
+            counters.get_expired.add(1);
         }
-        self.tally.get_hits += u64::from(is_there);
-        self.tally.get_misses += u64::from(!is_there);
+        let Some(expiry) = expiry else {
+            counters.get_hits.count_if(is_there);
+            counters.get_misses.count_if(!is_there);
+            return;
+        };
+        counters.touch_hits.count_if(is_there);
+        counters.touch_misses.count_if(!is_there);
+        // An item that finds no room for an expiry keeps the one that it has.
+        let _ = self.store.touch(request.hash, request.key, expiry, now);
     }
 
     fn write(
@@ -232,7 +250,7 @@ impl Shard {
         properties: Properties,
         now: u32,
     ) -> &'static [u8] {
-        self.tally.cmd_set += 1;
+        self.counters.cmd_set.add(1);
         let Request {
             hash, key, value, ..
         } = *request;
@@ -248,11 +266,11 @@ impl Shard {
             }
             (Verb::Replace | Verb::Append | Verb::Prepend, None) => NOT_STORED,
             (Verb::Cas(_), None) => {
-                self.tally.cas_misses += 1;
+                self.counters.cas_misses.add(1);
                 NOT_FOUND
             }
             (Verb::Cas(expected), Some(old)) if old.properties.cas != expected || !self.has_cas => {
-                self.tally.cas_badval += 1;
+                self.counters.cas_badval.add(1);
                 EXISTS
             }
             (Verb::Append | Verb::Prepend, Some(old)) => {
@@ -269,7 +287,9 @@ impl Shard {
                 self.put(request, &joined, properties, now)
             }
             (verb, _) => {
-                self.tally.cas_hits += u64::from(matches!(verb, Verb::Cas(_)));
+                self.counters
+                    .cas_hits
+                    .count_if(matches!(verb, Verb::Cas(_)));
                 self.put(request, value, properties, now)
             }
         }
@@ -293,6 +313,7 @@ impl Shard {
             Err(_) => {
                 // Whatever was there is out of date.
                 self.store.remove(hash, key);
+                self.counters.store_no_memory.add(1);
                 NO_MEMORY
             }
         }
@@ -308,13 +329,9 @@ impl Shard {
         out: &mut Vec<u8>,
     ) -> bool {
         let Request { hash, key, .. } = *request;
-        let [hits, misses] = if is_increment {
-            [&mut self.tally.incr_hits, &mut self.tally.incr_misses]
-        } else {
-            [&mut self.tally.decr_hits, &mut self.tally.decr_misses]
-        };
+        let [hits, misses] = self.counters.of_arithmetic(is_increment);
         let Some(item) = self.store.get(hash, key, now) else {
-            *misses += 1;
+            misses.add(1);
             out.extend_from_slice(NOT_FOUND);
             return true;
         };
@@ -323,7 +340,7 @@ impl Shard {
             out.extend_from_slice(NO_NUMBER);
             return true;
         };
-        *hits += 1;
+        hits.add(1);
         let new = if is_increment {
             old.wrapping_add(delta)
         } else {

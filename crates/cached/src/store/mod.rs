@@ -169,6 +169,11 @@ impl Store {
         self.log.bytes() + self.overhead()
     }
 
+    /// The bytes of memory of the index.
+    pub fn index_bytes(&self) -> usize {
+        self.index.bytes()
+    }
+
     fn overhead(&self) -> usize {
         self.index.bytes() + self.ghost.as_ref().map_or(0, Ghost::bytes)
     }

@@ -28,6 +28,33 @@ const SPARE: f64 = 0.9;
 const BORNE: f64 = 0.98;
 
 impl Session {
+    /// The number of blocks of a mode that each server has.
+    pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
+        let smallest = rig.smallest_ns();
+        let of_mode = |server: &Server| {
+            let modes = server
+                .taken
+                .iter()
+                .map(|taken| tag(taken.bracket, smallest));
+            modes.filter(|other| *other == mode).count()
+        };
+        self.servers.iter().map(of_mode).min().unwrap_or(0)
+    }
+
+    /// The resident memory of each server that was started, in bytes; `None` if the system does not say.
+    pub fn resident_bytes(&self) -> Vec<Option<u64>> {
+        let resident = |process: &Process| process.resident_bytes().map(|(now, _)| now);
+        let of = |server: &Server| server.process.as_ref().and_then(resident);
+        self.servers.iter().map(of).collect()
+    }
+
+    /// The CPU time that each server that was started has used, in seconds; `None` if the system does not
+    /// say.
+    pub fn cpu_s(&self) -> Vec<Option<f64>> {
+        let of = |server: &Server| server.process.as_ref().and_then(Process::cpu_s);
+        self.servers.iter().map(of).collect()
+    }
+
     /// Ends the servers that were started, and summarizes the blocks of each.
     pub fn finish(self, rig: &Rig) -> Vec<Run> {
         let smallest = rig.smallest_ns();
@@ -230,7 +257,7 @@ type Tagged<'a> = (&'a Server, &'a [Mode]);
 type Figure = fn(&Taken) -> Option<f64>;
 
 /// The figures that are compared, and their names.
-const FIGURES: [(&str, Figure); 4] = [
+const FIGURES: [(&str, Figure); 6] = [
     ("ops/s", |taken| Some(taken.rate)),
     ("ops/CPU s", |taken| {
         let cpu_s = taken.block.server_cpu_s.filter(|cpu_s| *cpu_s > 0.0)?;
@@ -238,6 +265,11 @@ const FIGURES: [(&str, Figure); 4] = [
     }),
     ("p50", |taken| Some(taken.block.latency_ns?.p50 as f64)),
     ("p99", |taken| Some(taken.block.latency_ns?.p99 as f64)),
+    ("p99.9", |taken| Some(taken.block.latency_ns?.p999 as f64)),
+    ("hits", |taken| {
+        let hits = taken.block.counts.hit_ratio();
+        hits.filter(|hits| *hits > 0.0)
+    }),
 ];
 
 /// The first server compared with the second, in each mode that both have met.

@@ -147,7 +147,8 @@ pub struct Filled {
 pub struct CacheRatio {
     /// The other server: its `method`.
     pub of: String,
-    /// The figure: `ops/s`, `ops/CPU s` (of the server), `p50` or `p99`.
+    /// The figure: `ops/s`, `ops/CPU s` (of the server), `p50`, `p99`, `p99.9` or `hits` (the share of the
+    /// gets that found a value).
     pub figure: String,
     /// The mode.
     pub mode: Mode,

@@ -1,5 +1,6 @@
 //! `corelay reach`: measures and judges the project's speed targets.
 
+mod cached;
 mod course;
 mod fibre;
 mod ledger;
@@ -91,10 +92,12 @@ enum Area {
     Course,
     /// Locks: `adaptive` against the best one for 1 to 64 threads; structures: behind a trustee, and those of other crates
     Structures,
+    /// The cache server, beside memcached: rates, latencies, memory, hits, idle connections. Only if it is named
+    Cached,
 }
 
 impl Area {
-    /// All areas, in the order in which they are measured.
+    /// The areas that are measured if none is named, in this order.
     const ALL: [Self; 8] = [
         Self::Delegate,
         Self::Flat,
@@ -118,6 +121,7 @@ impl Area {
             Self::Store => "store",
             Self::Course => "course",
             Self::Structures => "structures",
+            Self::Cached => "cached",
         }
     }
 
@@ -130,6 +134,7 @@ impl Area {
             Self::Fibre | Self::Txn | Self::Store => 330,
             // The whole course comes besides, which takes about as long.
             Self::Course => 120,
+            Self::Cached => 480,
         }
     }
 
@@ -145,6 +150,7 @@ impl Area {
             Self::Fibre => 5,
             Self::Store => 8,
             Self::Structures => 4 * structures::parts(),
+            Self::Cached => 4 * cached::PARTS,
             _ => 4,
         };
         (time.as_secs() * 4 / quarters).max(1)
@@ -200,6 +206,7 @@ impl Args {
             Area::Store => return store::run(self, host),
             Area::Course => return course::run(self, host),
             Area::Structures => return structures::run(self, host),
+            Area::Cached => return cached::run(self, host),
         };
         measured(self, host, area, &simple)
     }

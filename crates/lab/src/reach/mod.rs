@@ -4,6 +4,7 @@
 //! end of the ratio's 95 % bootstrap interval meets it, over enough blocks of one latency mode. A
 //! mode that occurred in fewer blocks is *not seen*, which is not a pass.
 
+pub(crate) mod cached;
 pub(crate) mod course;
 mod delegate;
 pub(crate) mod fibre;

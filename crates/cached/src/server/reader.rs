@@ -334,16 +334,7 @@ impl Reader<'_> {
                     ..=0 => self.clock.now(),
                     delay => self.clock.expiry(delay),
                 };
-                for shard in 0..self.shards {
-                    let request = Request {
-                        operation: Operation::Flush { at },
-                        hash: 0,
-                        key: &[],
-                        value: &[],
-                        words: &[],
-                    };
-                    self.send(shard, &request);
-                }
+                self.flush(at);
                 self.say_unless(is_quiet, b"OK\r\n");
             }
             Command::Verbosity { is_quiet } => self.say_unless(is_quiet, b"OK\r\n"),
@@ -356,6 +347,21 @@ impl Reader<'_> {
             }
         }
         after
+    }
+
+    /// Has all shards remove their items at that second. As in memcached, they do a second earlier.
+    fn flush(&mut self, at: u32) {
+        let at = at.saturating_sub(1);
+        for shard in 0..self.shards {
+            let request = Request {
+                operation: Operation::Flush { at },
+                hash: 0,
+                key: &[],
+                value: &[],
+                words: &[],
+            };
+            self.send(shard, &request);
+        }
     }
 
     fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {

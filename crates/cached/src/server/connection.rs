@@ -52,7 +52,7 @@ impl Connection {
         Self {
             stream,
             generation,
-            mode: Mode::Line,
+            mode: Mode::Start,
             input: Vec::new(),
             output: Vec::new(),
             sent: 0,

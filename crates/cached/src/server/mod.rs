@@ -3,12 +3,14 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `binary` | does the requests of the binary protocol |
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
 //! | `reader` | does the commands that have come |
 //! | `turn` | answers in order, some of which come from other shards |
 //! | `event_loop` | a thread: sockets, its shard, and requests of other threads |
 
+mod binary;
 pub(crate) mod clock;
 mod connection;
 mod event_loop;

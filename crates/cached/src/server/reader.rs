@@ -1,6 +1,8 @@
 //! The reader of a connection: it does the commands that have come, as far as that goes without
 //! waiting.
 
+use super::binary;
+use crate::protocol::binary::REQUEST;
 use crate::protocol::meta;
 use crate::protocol::text::{self, Command};
 use crate::server::clock::Clock;
@@ -26,6 +28,8 @@ const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
 /// The state of a connection between two reads.
 #[derive(Default)]
 pub(crate) enum Mode {
+    /// Nothing has come. The first byte says which protocol it is.
+    Start,
     /// A line begins.
     #[default]
     Line,
@@ -35,6 +39,8 @@ pub(crate) enum Mode {
     Body(Box<Body>),
     /// Bytes are to come that nobody wants.
     Swallow(usize),
+    /// The client speaks the binary protocol.
+    Binary(binary::State),
     /// Nothing more is read.
     End,
 }
@@ -96,12 +102,18 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn request(&mut self, operation: Operation, key: &[u8], value: &[u8]) {
+    pub(super) fn request(&mut self, operation: Operation, key: &[u8], value: &[u8]) {
         self.request_with(operation, key, value, &[]);
     }
 
     #[inline]
-    fn request_with(&mut self, operation: Operation, key: &[u8], value: &[u8], words: &[u8]) {
+    pub(super) fn request_with(
+        &mut self,
+        operation: Operation,
+        key: &[u8],
+        value: &[u8],
+        words: &[u8],
+    ) {
         let request = Request {
             operation,
             hash: self.hasher.hash(key),
@@ -149,7 +161,15 @@ impl Reader<'_> {
                     }
                     done
                 }
+                Mode::Binary(_) => self.read_binary(mode, rest),
                 Mode::End => rest.len(),
+                Mode::Start => {
+                    *mode = match rest[0] {
+                        REQUEST => Mode::Binary(binary::State::default()),
+                        _ => Mode::Line,
+                    };
+                    continue;
+                }
             };
             if done == 0 {
                 break;
@@ -350,7 +370,7 @@ impl Reader<'_> {
     }
 
     /// Has all shards remove their items at that second. As in memcached, they do a second earlier.
-    fn flush(&mut self, at: u32) {
+    pub(super) fn flush(&mut self, at: u32) {
         let at = at.saturating_sub(1);
         for shard in 0..self.shards {
             let request = Request {
@@ -364,7 +384,7 @@ impl Reader<'_> {
         }
     }
 
-    fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
+    pub(super) fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
         let flags = if flags == 0 { 0 } else { ITEM_FLAGS };
         len + key.len() + ITEM_HEADER + flags > self.largest_item
     }

@@ -1,10 +1,12 @@
 //! A shard: a part of the keys, with the store that has their items. It runs operations and writes
 //! their answers.
 
+mod binary;
 mod meta;
 
 pub(crate) use self::meta::Meta;
 
+use crate::protocol::binary::KeyCommand;
 use crate::protocol::number;
 use crate::protocol::text::Verb;
 use crate::server::Settings;
@@ -43,6 +45,11 @@ pub(crate) enum Operation {
         at: u32,
     },
     Meta(Meta),
+    /// A command of the binary protocol.
+    Binary {
+        command: KeyCommand,
+        is_quiet: bool,
+    },
 }
 
 /// An operation with its key and, if it writes, its value.
@@ -52,7 +59,7 @@ pub(crate) struct Request<'a> {
     pub(crate) hash: u64,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The flags of a meta command.
+    /// The flags of a meta command, or the header and the extras of a binary one.
     pub(crate) words: &'a [u8],
 }
 
@@ -98,7 +105,7 @@ const END_OF_LINE: &[u8] = b"\r\n";
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    Stored,
+    Stored { cas: u64 },
     NotStored,
     Exists,
     NotFound,
@@ -109,7 +116,7 @@ impl Written {
     /// The answer of the text protocol.
     fn text(self) -> &'static [u8] {
         match self {
-            Self::Stored => STORED,
+            Self::Stored { .. } => STORED,
             Self::NotStored => NOT_STORED,
             Self::Exists => EXISTS,
             Self::NotFound => NOT_FOUND,
@@ -237,6 +244,9 @@ impl Shard {
                 self.flush_if_due(now);
             }
             Operation::Meta(command) => self.meta(command, request, clock, out),
+            Operation::Binary { command, is_quiet } => {
+                self.binary(command, is_quiet, request, clock, out);
+            }
         }
     }
 
@@ -334,7 +344,7 @@ impl Shard {
         let properties = Properties { cas, ..properties };
         let Request { hash, key, .. } = *request;
         match self.store.put(hash, key, value, properties, now) {
-            Ok(()) => Written::Stored,
+            Ok(()) => Written::Stored { cas },
             Err(_) => {
                 // Whatever was there is out of date.
                 self.store.remove(hash, key);

@@ -54,10 +54,16 @@ impl Clock {
     /// The second at which an item expires for which a client has given `expiry`; 0 if it does not.
     #[inline]
     pub(crate) fn expiry(&self, expiry: i32) -> u32 {
-        match u32::try_from(expiry) {
-            Ok(0) => 0,
-            Ok(delay) if delay <= LONGEST_DELAY => self.now() + delay,
-            Ok(time) if time > self.zero => time - self.zero,
+        u32::try_from(expiry).map_or(OVER, |expiry| self.unsigned_expiry(expiry))
+    }
+
+    /// The same of an `expiry` that has no sign, as in the binary protocol.
+    #[inline]
+    pub(crate) fn unsigned_expiry(&self, expiry: u32) -> u32 {
+        match expiry {
+            0 => 0,
+            delay if delay <= LONGEST_DELAY => self.now() + delay,
+            time if time > self.zero => time - self.zero,
             _ => OVER,
         }
     }

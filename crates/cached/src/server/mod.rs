@@ -3,6 +3,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `binary` | does the requests of the binary protocol |
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
 //! | `ending` | the end of a server, which another thread or a signal may ask for |
@@ -15,6 +16,7 @@
 //! | `stream` | sockets: TCP or Unix, encrypted or not |
 //! | `turn` | answers in order, some of which come from other shards |
 
+mod binary;
 pub(crate) mod clock;
 mod connection;
 mod ending;

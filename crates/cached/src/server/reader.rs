@@ -1,6 +1,8 @@
 //! The reader of a connection: it does the commands that have come, as far as that goes without
 //! waiting.
 
+use super::binary;
+use crate::protocol::binary::REQUEST;
 use crate::protocol::meta;
 use crate::protocol::number;
 use crate::protocol::text::{self, Command};
@@ -10,7 +12,7 @@ use crate::server::login;
 use crate::server::service::Service;
 use crate::server::turn::Turn;
 use crate::shard::{Meta, Operation, Request, Shard};
-use crate::statistics::{Counters, Page};
+use crate::statistics::{Counters, Page, Sink};
 use crate::store::Hasher;
 use crate::tls::Tls;
 use memchr::memchr;
@@ -38,6 +40,8 @@ const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
 /// The state of a connection between two reads.
 #[derive(Default)]
 pub(crate) enum Mode {
+    /// Nothing has come. The first byte says which protocol it is.
+    Start,
     /// A line begins.
     #[default]
     Line,
@@ -51,27 +55,40 @@ pub(crate) enum Mode {
     Unknown,
     /// A name and a password are to come.
     Login(Box<Body>),
+    /// The client speaks the binary protocol.
+    Binary(binary::State),
     /// Nothing more is read.
     End,
 }
 
 impl Mode {
-    /// The state of a new connection.
+    /// The state of a new connection. Clients that are to log in speak text, as in memcached.
     pub(crate) fn of_new_connection(service: &Service) -> Self {
         match service.settings.users {
             Some(_) => Self::Unknown,
-            None => Self::default(),
+            None => Self::Start,
         }
     }
 
     /// Whether no command has come in part.
     pub(crate) fn is_between_commands(&self) -> bool {
-        matches!(self, Self::Line | Self::Unknown | Self::End)
+        matches!(
+            self,
+            Self::Start
+                | Self::Line
+                | Self::Unknown
+                | Self::Binary(binary::State::Header)
+                | Self::End
+        )
     }
 
     /// Whether the rest of a value is to come.
     pub(crate) fn has_value_to_come(&self) -> bool {
-        matches!(self, Self::Body(_) | Self::Login(_) | Self::Swallow(_))
+        match self {
+            Self::Body(_) | Self::Login(_) | Self::Swallow(_) => true,
+            Self::Binary(state) => !matches!(state, binary::State::Header),
+            _ => false,
+        }
     }
 }
 
@@ -144,12 +161,18 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn request(&mut self, operation: Operation, key: &[u8], value: &[u8]) {
+    pub(super) fn request(&mut self, operation: Operation, key: &[u8], value: &[u8]) {
         self.request_with(operation, key, value, &[]);
     }
 
     #[inline]
-    fn request_with(&mut self, operation: Operation, key: &[u8], value: &[u8], words: &[u8]) {
+    pub(super) fn request_with(
+        &mut self,
+        operation: Operation,
+        key: &[u8],
+        value: &[u8],
+        words: &[u8],
+    ) {
         let request = Request {
             operation,
             hash: self.hasher.hash(key),
@@ -205,7 +228,15 @@ impl Reader<'_> {
                     }
                     done
                 }
+                Mode::Binary(_) => self.read_binary(mode, rest),
                 Mode::End => rest.len(),
+                Mode::Start => {
+                    *mode = match rest[0] {
+                        REQUEST => Mode::Binary(binary::State::default()),
+                        _ => Mode::Line,
+                    };
+                    continue;
+                }
             };
             if done == 0 {
                 break;
@@ -390,17 +421,7 @@ impl Reader<'_> {
                     ..=0 => self.clock.now(),
                     delay => self.clock.expiry(delay),
                 };
-                self.counters().cmd_flush.add(1);
-                for shard in 0..self.shards {
-                    let request = Request {
-                        operation: Operation::Flush { at },
-                        hash: 0,
-                        key: &[],
-                        value: &[],
-                        words: &[],
-                    };
-                    self.send(shard, &request);
-                }
+                self.flush(at);
                 self.say_unless(is_quiet, b"OK\r\n");
             }
             Command::Verbosity { is_quiet } => self.say_unless(is_quiet, b"OK\r\n"),
@@ -432,8 +453,24 @@ impl Reader<'_> {
         after
     }
 
+    /// Has all shards remove their items at that second. As in memcached, they do a second earlier.
+    pub(super) fn flush(&mut self, at: u32) {
+        self.counters().cmd_flush.add(1);
+        let at = at.saturating_sub(1);
+        for shard in 0..self.shards {
+            let request = Request {
+                operation: Operation::Flush { at },
+                hash: 0,
+                key: &[],
+                value: &[],
+                words: &[],
+            };
+            self.send(shard, &request);
+        }
+    }
+
     /// Whether an item is too large, which is counted.
-    fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
+    pub(super) fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
         let flags = if flags == 0 { 0 } else { ITEM_FLAGS };
         let is_too_large =
             len + key.len() + ITEM_HEADER + flags > self.service.settings.largest_item;
@@ -443,7 +480,7 @@ impl Reader<'_> {
         is_too_large
     }
 
-    fn counters(&self) -> &Counters {
+    pub(super) fn counters(&self) -> &Counters {
         &self.service.counters[self.own]
     }
 
@@ -454,8 +491,7 @@ impl Reader<'_> {
         let name = words.next().unwrap_or_default();
         match name {
             b"reset" => {
-                self.shard.publish();
-                self.service.reset();
+                self.reset_statistics();
                 self.say(b"RESET\r\n");
             }
             b"cachedump" => self.say(b"CLIENT_ERROR stats cachedump not allowed\r\n"),
@@ -463,9 +499,8 @@ impl Reader<'_> {
                 let Some(page) = Page::named(name) else {
                     return self.say(text::ERROR.as_bytes());
                 };
-                self.shard.publish();
                 let mut lines = Vec::new();
-                page.write(self.service, self.clock, &mut |name, value| {
+                self.tell(page, &mut |name, value| {
                     // Writing to a vector cannot fail.
                     let _ = write!(lines, "STAT {name} {value}\r\n");
                 });
@@ -473,6 +508,17 @@ impl Reader<'_> {
                 self.say(&lines);
             }
         }
+    }
+
+    /// Hands a page of statistics to `sink`, as of now.
+    pub(super) fn tell(&self, page: Page, sink: Sink<'_>) {
+        self.shard.publish();
+        page.write(self.service, self.clock, sink);
+    }
+
+    pub(super) fn reset_statistics(&self) {
+        self.shard.publish();
+        self.service.reset();
     }
 
     /// Reads a line of a client that has not logged in: `set`, three words, and the length of a name and

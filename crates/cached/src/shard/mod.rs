@@ -1,10 +1,12 @@
 //! A shard: a part of the keys, with the store that has their items. It runs operations and writes
 //! their answers.
 
+mod binary;
 mod meta;
 
 pub(crate) use self::meta::Meta;
 
+use crate::protocol::binary::KeyCommand;
 use crate::protocol::number;
 use crate::protocol::text::Verb;
 use crate::server::Settings;
@@ -45,6 +47,11 @@ pub(crate) enum Operation {
         at: u32,
     },
     Meta(Meta),
+    /// A command of the binary protocol.
+    Binary {
+        command: KeyCommand,
+        is_quiet: bool,
+    },
 }
 
 /// An operation with its key and, if it writes, its value.
@@ -54,7 +61,7 @@ pub(crate) struct Request<'a> {
     pub(crate) hash: u64,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The flags of a meta command.
+    /// The flags of a meta command, or the header and the extras of a binary one.
     pub(crate) words: &'a [u8],
 }
 
@@ -79,6 +86,39 @@ const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 const NO_MEMORY_FOR_NUMBER: &[u8] = b"SERVER_ERROR out of memory in incr\r\n";
 const NO_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 const END_OF_LINE: &[u8] = b"\r\n";
+
+/// The outcome of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    Stored { cas: u64 },
+    NotStored,
+    Exists,
+    NotFound,
+    NoMemory,
+}
+
+impl Written {
+    /// The answer of the text protocol.
+    fn text(self) -> &'static [u8] {
+        match self {
+            Self::Stored { .. } => STORED,
+            Self::NotStored => NOT_STORED,
+            Self::Exists => EXISTS,
+            Self::NotFound => NOT_FOUND,
+            Self::NoMemory => NO_MEMORY,
+        }
+    }
+}
+
+/// The reason why a number has not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotAdded {
+    Missing,
+    NotNumber,
+    /// The item has another cas.
+    Exists,
+    NoMemory,
+}
 
 impl Shard {
     /// Makes the shard of that number, without items, which takes up to `budget` bytes: see
@@ -122,7 +162,10 @@ impl Shard {
         self.counters.requests.add(1);
         self.sampler.note(request.hash, request.key);
         match request.operation {
-            Operation::Get { with_cas, expiry } => self.get(request, with_cas, expiry, now, out),
+            Operation::Get { with_cas, expiry } => {
+                let write = |item: &Item<'_>| write_value(out, request.key, item, with_cas);
+                self.get(request, expiry, now, write);
+            }
             Operation::Store {
                 verb,
                 flags,
@@ -134,10 +177,10 @@ impl Shard {
                     expiry,
                     ..Properties::default()
                 };
-                let answer = self.write(request, verb, properties, now);
+                let written = self.write(request, verb, properties, now);
                 // As in memcached, this error is answered in any case.
-                if !is_quiet || answer == NO_MEMORY {
-                    out.extend_from_slice(answer);
+                if !is_quiet || written == Written::NoMemory {
+                    out.extend_from_slice(written.text());
                 }
             }
             Operation::Arithmetic {
@@ -145,10 +188,19 @@ impl Shard {
                 is_increment,
                 is_quiet,
             } => {
-                let before = out.len();
-                let has_room = self.add(request, delta, is_increment, now, out);
-                if is_quiet && has_room {
-                    out.truncate(before);
+                let added = self.add(request, delta, is_increment, 0, now);
+                if added == Err(NotAdded::Missing) {
+                    self.count_missing_number(is_increment);
+                }
+                match added {
+                    Err(NotAdded::NoMemory) => out.extend_from_slice(NO_MEMORY_FOR_NUMBER),
+                    _ if is_quiet => {}
+                    Ok((new, _)) => {
+                        number::write(out, new);
+                        out.extend_from_slice(END_OF_LINE);
+                    }
+                    Err(NotAdded::NotNumber) => out.extend_from_slice(NO_NUMBER),
+                    Err(NotAdded::Missing | NotAdded::Exists) => out.extend_from_slice(NOT_FOUND),
                 }
             }
             Operation::Touch { expiry, is_quiet } => {
@@ -183,6 +235,9 @@ impl Shard {
                 self.flush_if_due(now);
             }
             Operation::Meta(command) => self.meta(command, request, clock, out),
+            Operation::Binary { command, is_quiet } => {
+                self.binary(command, is_quiet, request, clock, out);
+            }
         }
     }
 
@@ -214,18 +269,19 @@ impl Shard {
         }
     }
 
+    /// Hands an item to `write`, and sets its expiry. Returns whether there is one.
+    #[inline]
     fn get(
         &mut self,
         request: &Request<'_>,
-        with_cas: bool,
         expiry: Option<u32>,
         now: u32,
-        out: &mut Vec<u8>,
-    ) {
+        write: impl FnOnce(&Item<'_>),
+    ) -> bool {
         let reclaimed = self.store.counts().reclaimed;
         let found = self.store.get(request.hash, request.key, now);
         if let Some(item) = &found {
-            write_value(out, request.key, item, with_cas);
+            write(item);
         }
         let is_there = found.is_some();
         let counters = &self.counters;
@@ -235,12 +291,13 @@ impl Shard {
         let Some(expiry) = expiry else {
             counters.get_hits.count_if(is_there);
             counters.get_misses.count_if(!is_there);
-            return;
+            return is_there;
         };
         counters.touch_hits.count_if(is_there);
         counters.touch_misses.count_if(!is_there);
         // An item that finds no room for an expiry keeps the one that it has.
         let _ = self.store.touch(request.hash, request.key, expiry, now);
+        is_there
     }
 
     fn write(
@@ -249,7 +306,7 @@ impl Shard {
         verb: Verb,
         properties: Properties,
         now: u32,
-    ) -> &'static [u8] {
+    ) -> Written {
         self.counters.cmd_set.add(1);
         let Request {
             hash, key, value, ..
@@ -262,16 +319,16 @@ impl Shard {
             (Verb::Add, Some(_)) => {
                 // As in memcached, that counts as a use.
                 self.store.get(hash, key, now);
-                NOT_STORED
+                Written::NotStored
             }
-            (Verb::Replace | Verb::Append | Verb::Prepend, None) => NOT_STORED,
+            (Verb::Replace | Verb::Append | Verb::Prepend, None) => Written::NotStored,
             (Verb::Cas(_), None) => {
                 self.counters.cas_misses.add(1);
-                NOT_FOUND
+                Written::NotFound
             }
             (Verb::Cas(expected), Some(old)) if old.properties.cas != expected || !self.has_cas => {
                 self.counters.cas_badval.add(1);
-                EXISTS
+                Written::Exists
             }
             (Verb::Append | Verb::Prepend, Some(old)) => {
                 let properties = renewed(old.properties);
@@ -282,7 +339,7 @@ impl Shard {
                 };
                 let joined = parts.concat();
                 if joined.len() + key.len() > self.largest_item {
-                    return NOT_STORED;
+                    return Written::NotStored;
                 }
                 self.put(request, &joined, properties, now)
             }
@@ -302,44 +359,39 @@ impl Shard {
         value: &[u8],
         properties: Properties,
         now: u32,
-    ) -> &'static [u8] {
-        let properties = Properties {
-            cas: self.next_cas(),
-            ..properties
-        };
+    ) -> Written {
+        let cas = self.next_cas();
+        let properties = Properties { cas, ..properties };
         let Request { hash, key, .. } = *request;
         match self.store.put(hash, key, value, properties, now) {
-            Ok(()) => STORED,
+            Ok(()) => Written::Stored { cas },
             Err(_) => {
                 // Whatever was there is out of date.
                 self.store.remove(hash, key);
                 self.counters.store_no_memory.add(1);
-                NO_MEMORY
+                Written::NoMemory
             }
         }
     }
 
-    /// Adds to a number. Returns false if there was no room for the longer one.
+    /// Adds to a number, if its item has this `cas`, or that is 0. Returns the new number and cas.
     fn add(
         &mut self,
         request: &Request<'_>,
         delta: u64,
         is_increment: bool,
+        cas: u64,
         now: u32,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Result<(u64, u64), NotAdded> {
         let Request { hash, key, .. } = *request;
-        let [hits, misses] = self.counters.of_arithmetic(is_increment);
-        let Some(item) = self.store.get(hash, key, now) else {
-            misses.add(1);
-            out.extend_from_slice(NOT_FOUND);
-            return true;
-        };
+        let item = self.store.get(hash, key, now).ok_or(NotAdded::Missing)?;
+        // As in memcached, that nothing is no number is seen before the cas.
+        if cas != 0 && cas != item.properties.cas && !item.value.is_empty() {
+            return Err(NotAdded::Exists);
+        }
         // What follows the value in memcached ends the number.
-        let Some(old) = number::u64(item.value) else {
-            out.extend_from_slice(NO_NUMBER);
-            return true;
-        };
+        let old = number::u64(item.value).ok_or(NotAdded::NotNumber)?;
+        let [hits, _] = self.counters.of_arithmetic(is_increment);
         hits.add(1);
         let new = if is_increment {
             old.wrapping_add(delta)
@@ -347,9 +399,8 @@ impl Shard {
             old.saturating_sub(delta)
         };
         let (len, properties) = (item.value.len(), item.properties);
-        let begin = out.len();
-        number::write(out, new);
-        let mut digits = out[begin..].to_vec();
+        let mut digits = Vec::new();
+        number::write(&mut digits, new);
         // A number that has become shorter keeps its length.
         digits.resize(digits.len().max(len), b' ');
         let properties = if digits.len() > len {
@@ -357,18 +408,17 @@ impl Shard {
         } else {
             properties
         };
-        let properties = Properties {
-            cas: self.next_cas(),
-            ..properties
-        };
-        if self.store.put(hash, key, &digits, properties, now).is_err() {
-            out.truncate(begin);
-            out.extend_from_slice(NO_MEMORY_FOR_NUMBER);
-            return false;
-        }
+        let cas = self.next_cas();
+        let properties = Properties { cas, ..properties };
+        let put = self.store.put(hash, key, &digits, properties, now);
+        put.map_err(|_| NotAdded::NoMemory)?;
         self.store.get(hash, key, now); // a use
-        out.extend_from_slice(END_OF_LINE);
-        true
+        Ok((new, cas))
+    }
+
+    fn count_missing_number(&self, is_increment: bool) {
+        let [_, misses] = self.counters.of_arithmetic(is_increment);
+        misses.add(1);
     }
 }
 

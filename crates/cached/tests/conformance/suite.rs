@@ -46,8 +46,8 @@ pub(crate) fn subject() -> Program {
     Program::subject()
 }
 
-/// The server that `CORELAY_CACHED` names, or None after saying that there is none: for the cases of
-/// protocols that corelay-cached does not speak yet.
+/// The server that `CORELAY_CACHED` names, or None after saying that there is none: for tests that
+/// corelay-cached does not pass yet.
 pub(crate) fn named_subject() -> Option<Program> {
     if std::env::var_os("CORELAY_CACHED").is_none() {
         say("skipped: corelay-cached does not do that yet; name a server in CORELAY_CACHED");

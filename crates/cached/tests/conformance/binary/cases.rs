@@ -413,6 +413,13 @@ fn others(cases: &mut Vec<BinaryCase>) {
             &format!("{name} with 0"),
             vec![set("a", "x"), flush().timed(0), get("a")],
         );
+        for delay in [1, 100] {
+            add(
+                cases,
+                &format!("{name} with {delay}"),
+                vec![set("a", "x"), flush().timed(delay), get("a")],
+            );
+        }
         add(
             cases,
             &format!("{name} then set"),

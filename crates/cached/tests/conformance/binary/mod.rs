@@ -9,6 +9,7 @@ use crate::normal::Numbers;
 use crate::random::Random;
 use crate::recorded::{self, Answers};
 use crate::run::{self, Fleet};
+use crate::server::Program;
 use crate::suite::{self, Failures};
 use cases::BinaryCase;
 use packet::{Cas, Packet, op};
@@ -110,9 +111,10 @@ fn check(fleet: &mut Fleet, wanted: &Answers, deliveries: impl Fn(&BinaryCase) -
 }
 
 fn check_subject(deliveries: impl Fn(&BinaryCase) -> Vec<Delivery>) {
-    let Some(program) = suite::named_subject() else {
-        return;
-    };
+    check_program(suite::subject(), deliveries);
+}
+
+fn check_program(program: Program, deliveries: impl Fn(&BinaryCase) -> Vec<Delivery>) {
     let mut fleet = Fleet::start(program).expect("the server starts");
     check(&mut fleet, &recorded::read("binary"), deliveries);
 }
@@ -130,6 +132,13 @@ fn split(case: &BinaryCase) -> Vec<Delivery> {
 #[test]
 fn binary_cases_in_one_write() {
     check_subject(|_| vec![Delivery::Whole]);
+}
+
+/// Keys lie in several shards, so that most answers come from other threads.
+#[test]
+fn binary_cases_in_one_write_on_three_threads() {
+    let program = suite::subject().with(&["-t", "3"]);
+    check_program(program, |_| vec![Delivery::Whole]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::exchange::{Answer, Delivery};
 use crate::random::Random;
 use crate::run::{self, Fleet};
 use crate::sequences::{QUIET, TRIES};
+use crate::server::Program;
 use crate::suite::{self, Failures};
 
 /// Sequences, times what `CORELAY_STRESS` says.
@@ -162,7 +163,16 @@ fn is_cut(case: &BinaryCase, a: &Answer, b: &Answer) -> bool {
 
 #[test]
 fn binary_random_sequences() {
-    let (Some(subject), Some(reference)) = (suite::named_subject(), suite::reference()) else {
+    check(suite::subject());
+}
+
+#[test]
+fn binary_random_sequences_on_three_threads() {
+    check(suite::subject().with(&["-t", "3"]));
+}
+
+fn check(subject: Program) {
+    let Some(reference) = suite::reference() else {
         return;
     };
     let quiet: Vec<String> = QUIET.iter().map(|&flag| flag.to_owned()).collect();

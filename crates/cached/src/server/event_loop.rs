@@ -22,6 +22,9 @@ const BUFFER: usize = 64 << 10;
 /// The bytes of answers that are sent at once, when they come from other shards.
 const MOST_OUTPUT: usize = 256 << 10;
 
+/// The time after which an idle loop tries again to accept a connection that the system refused.
+const RETRY: Duration = Duration::from_millis(20);
+
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 const LISTENER: Token = Token(usize::MAX);
@@ -56,7 +59,8 @@ pub(crate) struct EventLoop<'a> {
     poll: Poll,
     listener: TcpListener,
     /// Whether the system has refused a connection, for lack of file descriptors perhaps. Nothing tells
-    /// when it would not any more, so each turn of the loop tries again.
+    /// when it would not any more, since another thread may close one. So each turn of the loop tries
+    /// again, and an idle loop makes a turn after [`RETRY`].
     is_refused: bool,
     /// Connections by place.
     connections: Vec<Option<Connection>>,
@@ -106,7 +110,10 @@ impl<'a> EventLoop<'a> {
             let dozing = self.me.doze()?;
             let is_idle =
                 dozing.is_some() && self.queued.is_empty() && self.returned.borrow().is_empty();
-            let timeout = (!is_idle).then_some(Duration::ZERO);
+            let timeout = match is_idle {
+                false => Some(Duration::ZERO),
+                true => self.is_refused.then_some(RETRY),
+            };
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}

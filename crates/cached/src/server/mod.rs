@@ -23,7 +23,8 @@ use corelay::{Team, Trustees};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
@@ -105,9 +106,18 @@ pub fn serve(settings: &Settings) -> io::Result<()> {
         most_connections: settings.connections,
         is_ending: AtomicBool::new(false),
     };
+    // All files of all threads are opened before one accepts connections, which may take as many as
+    // the system gives.
+    let all_made = Barrier::new(settings.threads);
     let ended = team.run(|me| {
-        let listener = listeners[me.number()].try_clone()?;
-        EventLoop::new(me, &service, listener)?.run()
+        let listener = listeners[me.number()].try_clone();
+        let made = listener.and_then(|listener| EventLoop::new(me, &service, listener));
+        if made.is_err() {
+            // Release: pairs with the Acquire in EventLoop::run. None serves if one cannot.
+            service.is_ending.store(true, Ordering::Release);
+        }
+        all_made.wait();
+        made?.run()
     });
     ended.into_iter().collect()
 }

@@ -4,7 +4,7 @@ mod support;
 
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
-use support::{HANG, PROGRAM, Server, free_port, shown};
+use support::{HANG, PROGRAM, Port, Server, shown};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
@@ -214,8 +214,8 @@ fn flags_out_of_range_are_named() {
         ("-l", "--listen", "nowhere"),
     ] {
         // Nothing may be harmed if the flag is taken by mistake.
-        let port = free_port().to_string();
-        let output = run(&["-p", &port, flag, value]);
+        let port = Port::take();
+        let output = run(&["-p", &port.number.to_string(), flag, value]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{flag} {value}: {said}");
         assert!(
@@ -517,10 +517,11 @@ mod resources {
     #[test]
     fn a_file_table_without_room_for_the_threads_is_an_error() {
         for files in [8, 10, 12, 14] {
-            let port = free_port().to_string();
+            let port = Port::take();
+            let number = port.number.to_string();
             let mut command = Command::new("sh");
             let script = format!("ulimit -n {files}; exec \"$@\"");
-            command.args(["-c", &script, "sh", PROGRAM, "-t", "4", "-p", &port]);
+            command.args(["-c", &script, "sh", PROGRAM, "-t", "4", "-p", &number]);
             let output = run_to_end(command);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{files} files: {said}");

@@ -1,11 +1,12 @@
 //! A server as a child process, for tests that look at it from outside.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The ports of servers: below those that Linux gives to clients.
@@ -17,24 +18,37 @@ pub(crate) const HANG: Duration = Duration::from_secs(60);
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_corelay-cached");
 
-/// Returns a port that nothing listens on, another one at each call.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(331);
-    let port = |_| {
-        // Relaxed: the number only has to be unique.
-        let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        PORTS.start + (nth % PORTS.len() as u32) as u16
-    };
-    let mut ports = (0..PORTS.len()).map(port);
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    ports.find(is_free).expect("one of many ports is free")
+/// A port that nothing listens on. While this lives no other test takes it, in this process or in
+/// another one: it has the UDP port of that number, which the server does not use.
+pub(crate) struct Port {
+    pub(crate) number: u16,
+    _udp: UdpSocket,
+}
+
+impl Port {
+    pub(crate) fn take() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let first = std::process::id().wrapping_mul(331);
+        let port = |_| {
+            // Relaxed: the number only has to be unique.
+            let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+            let number = PORTS.start + (nth % PORTS.len() as u32) as u16;
+            let _udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+            TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+            Some(Self { number, _udp })
+        };
+        let free = (0..PORTS.len()).find_map(port);
+        free.expect("one of many ports is free")
+    }
 }
 
 /// A running server. It is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
+    _port: Port,
+    /// The lines of its standard error, if it is heard.
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -57,16 +71,42 @@ impl Server {
         })
     }
 
+    /// Starts a server whose standard error is kept.
+    pub(crate) fn start_heard(flags: &[&str]) -> Self {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let server = Self::start_with(flags, |port| {
+            let mut command = Command::new(PROGRAM);
+            command.args(["-p", port]);
+            command.stderr(writer.try_clone().expect("a handle"));
+            command
+        });
+        let said = Arc::clone(&server.said);
+        std::thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                eprintln!("server: {line}");
+                said.lock().expect("never poisoned").push(line);
+            }
+        });
+        server
+    }
+
+    /// Whether a server that is heard has said nothing so far.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.said.lock().expect("never poisoned").is_empty()
+    }
+
     fn start_with(flags: &[&str], command: impl Fn(&str) -> Command) -> Self {
         let begin = Instant::now();
         // Another process may take the port between its choice and the server's bind.
         while begin.elapsed() < HANG {
-            let port = free_port();
-            let mut command = command(&port.to_string());
+            let port = Port::take();
+            let mut command = command(&port.number.to_string());
             command.args(flags).stdin(Stdio::null());
             let mut server = Self {
                 child: command.spawn().expect("the program starts"),
-                address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+                address: SocketAddr::from((Ipv4Addr::LOCALHOST, port.number)),
+                _port: port,
+                said: Arc::default(),
             };
             while server.is_running() && begin.elapsed() < HANG {
                 if TcpStream::connect(server.address).is_ok() {

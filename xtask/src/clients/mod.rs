@@ -275,6 +275,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_guide_shows_the_configuration_that_is_tested() {
+        let root = Workspace::find().unwrap().root;
+        let text = |path: &str| crate::workspace::read(&root.join(path)).unwrap();
+        let shown = format!("```yaml\n{}```", text(NUTCRACKER));
+        assert!(text("docs/guide/cached.md").contains(&shown));
+    }
+
+    #[test]
     fn parts_that_cannot_pass_yet_are_parts_of_clients() {
         for (name, part, _) in NOT_YET {
             let mut clients = CLIENTS.iter();

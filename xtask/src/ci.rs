@@ -6,7 +6,7 @@
 use crate::process::{self, Tally};
 use crate::steps::{self, Step, Verdict};
 use crate::workspace::Workspace;
-use crate::{models, mutants, package, tidy};
+use crate::{clients, models, mutants, package, tidy};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ const STEPS: &[(&str, Step)] = &[
     ("test", |w| {
         cargo(w, "test --workspace --locked --no-fail-fast", "")
     }),
+    ("clients", |w| clients::run(w, &clients::Options::default())),
     // The workspace is built without them above, as users build it.
     ("features, clippy", |w| {
         let lint = "clippy -p corelay -p corelay-clock -p corelay-delegate --all-targets \

@@ -8,6 +8,7 @@
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `capi` | the C interface: header, installation, programs |
 //! | `package` | what a registry would get, and a user's lock file |
+//! | `clients` | the cache server with the clients that people use |
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, the shipped lab, sanitizers, another architecture |
 //!
@@ -19,6 +20,7 @@
 mod binaries;
 mod capi;
 mod ci;
+mod clients;
 mod deep;
 mod models;
 mod mutants;
@@ -74,6 +76,8 @@ enum Command {
     },
     /// Pack and build every package, and look through the lock file of a program that uses corelay
     Package,
+    /// Try the cache server with the clients that people use, and with twemproxy
+    Clients(clients::Options),
     /// Measure the targets of all areas, or of one
     Reach {
         /// An area's name and flags for `corelay reach`: `flat --blocks 9`; all areas if there is none
@@ -114,6 +118,9 @@ fn run(command: Command) -> anyhow::Result<Verdict> {
             Ok(Verdict::of(true, ""))
         }
         Command::Package => package::run(workspace),
+        Command::Clients(options) => clients::run(workspace, &options).inspect(|verdict| {
+            println!("clients: {}", verdict.note);
+        }),
         Command::Reach { args } => reach::run(workspace, &args),
         Command::Deep { parts } => Ok(deep::run(workspace, &parts)),
     }

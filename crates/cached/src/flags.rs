@@ -9,11 +9,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The largest `-m`, in MiB: 16 TiB.
+const MOST_MEMORY: u64 = 16 << 20;
+
 /// A cache server that speaks memcached's protocol, on delegated shards.
 ///
 /// Exit codes: 0 after SIGTERM, 1 if it could not serve, 2 bad usage.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "corelay-cached", version, args_override_self = true)]
+#[command(
+    name = "corelay-cached",
+    version,
+    args_override_self = true,
+    allow_negative_numbers = true
+)]
 pub struct Flags {
     /// The TCP port.
     #[arg(short = 'p', long = "port", default_value_t = 11211)]
@@ -25,7 +33,7 @@ pub struct Flags {
     #[arg(short = 'U', long = "udp-port", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1))]
     udp: u16,
     /// Memory for items and all that belongs to them, in MiB.
-    #[arg(short = 'm', long = "memory-limit", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'm', long = "memory-limit", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=MOST_MEMORY))]
     memory: u64,
     /// The most connections at a time. Others are told so and closed.
     #[arg(short = 'c', long = "conn-limit", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,25 +1,33 @@
 //! The program as an operator uses it: its end, its sockets, its flags, and what it tells.
 
-mod common;
+mod support;
 
-use common::{Client, PATIENCE, Server, free_port, program, wait_until};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use support::{HANG, Lines, PROGRAM, Port, Server, wait_until};
+
+/// The program with arguments.
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
 
 /// All that has come is answered, idle clients do not keep the server, and nobody is let in any more.
 #[test]
 fn sigterm_answers_what_has_come_and_ends() {
     for threads in ["1", "3"] {
         let mut server = Server::start(&["-t", threads]);
-        let mut idle = server.connect();
+        let mut idle = server.connect_lines();
         assert_eq!(idle.ask("mn"), "MN");
-        let mut within = server.connect();
+        let mut within = server.connect_lines();
         within.send("set late 0 0 4\r\nab");
-        let mut busy = server.connect();
+        let mut busy = server.connect_lines();
         let sets: String = (0..2000)
             .map(|n| format!("set key{n} 0 0 5\r\n{n:05}\r\nget key{n}\r\n"))
             .collect();
@@ -33,12 +41,12 @@ fn sigterm_answers_what_has_come_and_ends() {
         assert_eq!((stored, answers.matches("END\r\n").count()), (2000, 2000));
         assert_eq!(idle.rest(), b"");
         wait_until("the port's end", || {
-            TcpStream::connect(("127.0.0.1", server.port)).is_err()
+            TcpStream::connect(("127.0.0.1", server.address.port())).is_err()
         });
         within.send("cd\r\n");
         assert_eq!(within.line(), "STORED");
         assert_eq!(within.rest(), b"");
-        assert_eq!(server.ended().code(), Some(0));
+        assert_eq!(server.ended(), Some(0));
     }
 }
 
@@ -46,23 +54,23 @@ fn sigterm_answers_what_has_come_and_ends() {
 #[test]
 fn sigterm_does_not_wait_for_ever() {
     let mut server = Server::start(&["-t", "2"]);
-    let mut client = server.connect();
+    let mut client = server.connect_lines();
     client.send("set never 0 0 4\r\nab");
-    assert_eq!(server.connect().ask("mn"), "MN");
+    assert_eq!(server.connect_lines().ask("mn"), "MN");
     server.terminate();
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.ended(), Some(0));
 }
 
 #[test]
 fn a_client_ends_the_server_if_the_flag_allows_it() {
     let server = Server::start(&["-t", "2"]);
     assert_eq!(
-        server.connect().ask("shutdown"),
+        server.connect_lines().ask("shutdown"),
         "ERROR: shutdown not enabled"
     );
     let mut server = Server::start(&["-t", "2", "-A"]);
-    server.connect().send("shutdown\r\n");
-    assert_eq!(server.ended().code(), Some(0));
+    server.connect_lines().send("shutdown\r\n");
+    assert_eq!(server.ended(), Some(0));
 }
 
 #[test]
@@ -72,17 +80,24 @@ fn a_unix_socket_takes_the_place_of_the_port() {
     let name = path.to_str().unwrap();
     // What a server that was killed has left is no obstacle.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let port = free_port();
-    let arguments = ["-t", "2", "-s", name, "-a", "750", "-p", &port.to_string()];
-    let mut server = Server {
-        child: program(&arguments).spawn().unwrap(),
-        port,
-    };
+    let port = Port::take().number;
+    let arguments = [
+        "-t",
+        "2",
+        "-s",
+        name,
+        "-a",
+        "750",
+        "-A",
+        "-p",
+        &port.to_string(),
+    ];
+    let mut child = program(&arguments).spawn().unwrap();
     wait_until("the start", || UnixStream::connect(&path).is_ok());
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o750);
     let mut clients: Vec<_> = (0..8)
-        .map(|_| Client(BufReader::new(UnixStream::connect(&path).unwrap())))
+        .map(|_| Lines(BufReader::new(UnixStream::connect(&path).unwrap())))
         .collect();
     assert_eq!(clients[0].ask("set a 0 0 1\r\nx"), "STORED");
     for client in &mut clients {
@@ -94,8 +109,8 @@ fn a_unix_socket_takes_the_place_of_the_port() {
     let error = String::from_utf8(second.stderr).unwrap();
     assert!(error.contains("in use") && error.contains(name), "{error}");
     assert_eq!(second.status.code(), Some(1));
-    server.terminate();
-    assert_eq!(server.ended().code(), Some(0));
+    clients[0].send("shutdown\r\n");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!path.exists());
 }
 
@@ -116,7 +131,7 @@ fn certificate(folder: &std::path::Path) -> (String, rustls::pki_types::Certific
 type Tls = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
 
 /// Connects a client that trusts only this certificate.
-fn encrypted(port: u16, certificate: &rustls::pki_types::CertificateDer<'static>) -> Client<Tls> {
+fn encrypted(port: u16, certificate: &rustls::pki_types::CertificateDer<'static>) -> Lines<Tls> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -128,8 +143,8 @@ fn encrypted(port: u16, certificate: &rustls::pki_types::CertificateDer<'static>
     let name = "localhost".try_into().unwrap();
     let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    Client(BufReader::new(rustls::StreamOwned::new(session, socket)))
+    socket.set_read_timeout(Some(HANG)).unwrap();
+    Lines(BufReader::new(rustls::StreamOwned::new(session, socket)))
 }
 
 #[test]
@@ -137,7 +152,7 @@ fn connections_are_encrypted() {
     let folder = tempfile::tempdir().unwrap();
     let (options, first) = certificate(folder.path());
     let mut server = Server::start(&["-t", "2", "-m", "256", "-Z", "-o", &options]);
-    let mut client = encrypted(server.port, &first);
+    let mut client = encrypted(server.address.port(), &first);
     // Many records in both directions, through sockets that take less at a time.
     let value = "0123456789abcdef".repeat(60_000);
     for key in 0..8 {
@@ -155,7 +170,7 @@ fn connections_are_encrypted() {
     assert_eq!(client.line(), "END");
     assert_eq!(client.statistic("stats settings", "ssl_enabled"), "yes");
     // Who does not encrypt is told nothing.
-    let mut plain = server.connect();
+    let mut plain = server.connect_lines();
     plain.send("version\r\n");
     let mut told = Vec::new();
     let _ = plain.0.read_to_end(&mut told);
@@ -163,20 +178,20 @@ fn connections_are_encrypted() {
     // A new certificate is for new connections.
     let (_, second) = certificate(folder.path());
     assert_eq!(client.ask("refresh_certs"), "OK");
-    assert_eq!(encrypted(server.port, &second).ask("mn"), "MN");
+    assert_eq!(encrypted(server.address.port(), &second).ask("mn"), "MN");
     std::fs::write(folder.path().join("key.pem"), "no key").unwrap();
     let answer = client.ask("refresh_certs");
     assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
-    assert_eq!(encrypted(server.port, &second).ask("mn"), "MN");
+    assert_eq!(encrypted(server.address.port(), &second).ask("mn"), "MN");
     server.terminate();
     assert_eq!(client.rest(), b"");
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.ended(), Some(0));
 }
 
 #[test]
 fn an_idle_client_is_let_go() {
     let server = Server::start(&["-t", "1", "-o", "idle_timeout=1"]);
-    let (mut idle, mut busy) = (server.connect(), server.connect());
+    let (mut idle, mut busy) = (server.connect_lines(), server.connect_lines());
     assert_eq!(idle.ask("mn"), "MN");
     let mut has_gone = false;
     idle.0
@@ -193,16 +208,17 @@ fn an_idle_client_is_let_go() {
 
 #[test]
 fn prometheus_gets_the_statistics() {
-    let at = format!("127.0.0.1:{}", free_port());
+    let port = Port::take();
+    let at = format!("127.0.0.1:{}", port.number);
     let server = Server::start(&["-t", "2", "--metrics", &at]);
-    let mut client = server.connect();
+    let mut client = server.connect_lines();
     assert_eq!(client.ask("set \"a\" 0 0 1\r\nx"), "STORED");
     for _ in 0..2000 {
         client.lines("get \"a\"");
     }
     let get = |path: &str| {
         let mut stream = TcpStream::connect(&at).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -242,7 +258,7 @@ fn prometheus_gets_the_statistics() {
 #[test]
 fn statistics_tell_of_connections_and_shards() {
     let server = Server::start(&["-t", "2"]);
-    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect_lines()).collect();
     for client in &mut clients {
         assert_eq!(client.ask("mn"), "MN");
     }
@@ -281,7 +297,7 @@ fn statistics_tell_of_connections_and_shards() {
 #[test]
 fn statistics_wait_for_the_commands_before_them() {
     let server = Server::start(&["-t", "3"]);
-    let mut client = server.connect();
+    let mut client = server.connect_lines();
     for round in 1..=50 {
         let mut text = String::new();
         for n in 0..20 {
@@ -306,7 +322,7 @@ fn statistics_wait_for_the_commands_before_them() {
 #[test]
 fn expired_items_give_their_memory_back() {
     let server = Server::start(&["-t", "2"]);
-    let mut client = server.connect();
+    let mut client = server.connect_lines();
     for n in 0..500 {
         assert_eq!(client.ask(&format!("set key{n} 0 1 1\r\nx")), "STORED");
     }
@@ -322,8 +338,8 @@ fn expired_items_give_their_memory_back() {
 fn a_daemon_writes_its_number_and_takes_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("number");
-    let port = free_port();
-    let (name, port) = (file.to_str().unwrap(), port.to_string());
+    let port = Port::take();
+    let (name, port) = (file.to_str().unwrap(), port.number.to_string());
     let status = program(&["-d", "-t", "2", "-P", name, "-p", &port]).status();
     assert_eq!(status.unwrap().code(), Some(0));
     let mut number = String::new();

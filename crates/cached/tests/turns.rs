@@ -3,8 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::time::Duration;
 
 /// A server with three threads, which ends with this.
 struct Server(Child, u16);
@@ -126,29 +126,4 @@ fn answers_come_whole_after_the_end_of_input() {
     std::thread::sleep(Duration::from_millis(200));
     demand(&mut stream, &answer(0..8, LEN), true);
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-}
-
-#[test]
-fn a_port_in_use_is_refused() {
-    let server = Server::start();
-    for threads in ["1", "2"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_corelay-cached"));
-        command.args(["-t", threads, "-p", &server.1.to_string()]);
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let begin = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if begin.elapsed() > Duration::from_secs(10) {
-                child.kill().unwrap();
-                panic!("it serves on the port of another server");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(
-            said.contains("in use") && said.lines().count() == 1,
-            "{said}"
-        );
-    }
 }

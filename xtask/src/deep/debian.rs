@@ -74,7 +74,7 @@ fn libraries(root: &Path) -> PathBuf {
 }
 
 /// The words of a shell that run an unpacked program with the libraries that came with it.
-pub(super) fn program(root: &Path, name: &str) -> String {
+pub(crate) fn program(root: &Path, name: &str) -> String {
     let (root, libraries) = (root.display(), libraries(root).display().to_string());
     let also = libraries.replace("/usr/lib/", "/lib/");
     format!("env LD_LIBRARY_PATH={libraries}:{also} {root}/{name}")
@@ -88,7 +88,7 @@ fn parts(version: &str) -> Vec<u32> {
 
 /// Downloads and unpacks `packages`, and what they depend on and the system lacks, and gives
 /// the folder that holds `usr/`. A package of another architecture (`name:arm64`) comes alone.
-pub(super) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathBuf> {
     let home = workspace.target.join("debian");
     let root = home.join("root");
     let name = packages.join("+").replace(':', "-");

@@ -6,7 +6,7 @@ mod aarch64;
 mod address;
 mod canary;
 mod capi;
-mod debian;
+pub(crate) mod debian;
 mod hash;
 mod nodes;
 mod stress;

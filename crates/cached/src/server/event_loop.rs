@@ -31,6 +31,9 @@ const RECLAIMS: u32 = 16;
 /// The time that clients have at the end to send the rest of a command, and to take their answers.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The time after which an idle loop tries again to accept a connection that the system refused.
+const RETRY: Duration = Duration::from_millis(20);
+
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 const LISTENER: Token = Token(usize::MAX);
@@ -55,9 +58,9 @@ pub(crate) struct EventLoop<'a> {
     /// The socket that clients come from, until the server ends.
     listener: Option<Listener>,
     /// Whether the system has refused a connection, for lack of file descriptors perhaps. Nothing tells
-    /// when it would not any more, so it is tried again when a connection is closed, and each second.
+    /// when it would not any more, since another thread may close one. So each turn of the loop tries
+    /// again, and an idle loop makes a turn after [`RETRY`].
     is_refused: bool,
-    may_accept: bool,
     /// Connections by place.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -97,7 +100,6 @@ impl<'a> EventLoop<'a> {
             poll,
             listener: Some(listener),
             is_refused: false,
-            may_accept: false,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
@@ -139,7 +141,7 @@ impl<'a> EventLoop<'a> {
             if self.service.ending.has_begun() && self.end() {
                 return Ok(());
             }
-            if std::mem::take(&mut self.may_accept) {
+            if self.is_refused {
                 self.accept();
             }
             self.reclaim();
@@ -179,9 +181,12 @@ impl<'a> EventLoop<'a> {
                 Duration::from_millis(20)
             });
         }
+        if self.is_refused {
+            return Some(RETRY);
+        }
         let has_idle = self.service.settings.idle_timeout.is_some()
             && self.connections.len() > self.free.len();
-        let has_work = has_idle || self.is_refused || self.counters.curr_items.get() > 0;
+        let has_work = has_idle || self.counters.curr_items.get() > 0;
         has_work.then_some(SECOND)
     }
 
@@ -189,9 +194,6 @@ impl<'a> EventLoop<'a> {
     fn work_of_a_second(&mut self) {
         self.second = self.clock.now();
         self.reclaims = RECLAIMS;
-        if self.is_refused {
-            self.accept();
-        }
         let (own, clock) = (self.me.number(), &self.clock);
         let hottest = &self.service.hottest[own];
         self.service.shards[own].apply(|shard| shard.second(clock, hottest));
@@ -320,7 +322,6 @@ impl<'a> EventLoop<'a> {
         self.service.connections.fetch_sub(1, Ordering::Relaxed);
         self.service.set_client(self.me.number(), place, None);
         self.free.push(place);
-        self.may_accept = self.is_refused;
     }
 
     /// Does what can be done for a connection now, and closes it at its end.

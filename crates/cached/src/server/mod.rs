@@ -45,7 +45,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The version of memcached whose protocol the server speaks.
@@ -290,13 +290,24 @@ impl Server {
             .into_iter()
             .map(|l| Mutex::new(Some(l)))
             .collect();
+        // All files of all threads are opened before one accepts connections, which may take as many as
+        // the system gives.
+        let all_made = Barrier::new(settings.threads);
         let ended = team.run(|me| {
-            let listener = listeners[me.number()]
+            let mut listener = listeners[me.number()]
                 .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            let listener = listener.ok_or_else(|| io::Error::other("no listener"))?;
-            EventLoop::new(me, &service, listener)?.run()
+                .unwrap_or_else(PoisonError::into_inner);
+            let listener = listener
+                .take()
+                .ok_or_else(|| io::Error::other("no listener"));
+            let made = listener.and_then(|listener| EventLoop::new(me, &service, listener));
+            if made.is_err() {
+                // None serves if one cannot.
+                let _ = service.ending.begin();
+                service.ending.leave();
+            }
+            all_made.wait();
+            made?.run()
         });
         if let Some(path) = &settings.unix_socket {
             let _ = std::fs::remove_file(path);

@@ -30,21 +30,6 @@ const NUTCRACKER: &str = "docs/guide/cached/nutcracker.yml";
 /// A part that runs longer hangs.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The parts that the server cannot pass yet: client, part, reason.
-const NOT_YET: &[(&str, &str, &str)] = &[
-    ("pymemcache", "stats", STATISTICS),
-    ("pylibmc", "stats", STATISTICS),
-    ("pylibmc", "binary", BINARY),
-    ("python-binary-memcached", "binary", BINARY),
-    ("python-binary-memcached", "stats", BINARY),
-    ("memjs", "binary", BINARY),
-    ("memjs", "stats", BINARY),
-    ("memccapable", "text", STATISTICS),
-    ("memccapable", "binary", BINARY),
-];
-const BINARY: &str = "it does not speak the binary protocol";
-const STATISTICS: &str = "it gives no statistics";
-
 /// The tool that installs a client, with the name of the package.
 #[derive(Clone, Copy, Debug)]
 enum Source {
@@ -124,17 +109,13 @@ pub(crate) struct Options {
     /// 'memcached -u root -l 127.0.0.1 -U 0'
     #[arg(long)]
     server: Option<String>,
-    /// Also the parts that the server cannot pass yet
-    #[arg(long)]
-    all: bool,
 }
 
 /// Runs every part of every client that can be installed.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
     let server = command(workspace, options)?;
     let mut tools = Tools::new(workspace);
-    let (mut passed, mut failed) = (Vec::new(), Vec::new());
-    let (mut not_yet, mut missing) = (Vec::new(), Vec::new());
+    let (mut passed, mut failed, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for client in CLIENTS {
         let program = match tools.install(client) {
             Ok(program) => program,
@@ -147,13 +128,6 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
         };
         for part in client.parts {
             let name = format!("{} {part}", client.name);
-            if let Some(reason) = reason(client.name, part)
-                && !options.all
-                && options.server.is_none()
-            {
-                not_yet.push(format!("{name} ({reason})"));
-                continue;
-            }
             if try_part(workspace, client, part, &program, &server)? {
                 passed.push(name);
             } else {
@@ -162,11 +136,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
         }
     }
     let mut note = format!("passed: {}", list(&passed));
-    for (what, names) in [
-        ("FAILED", failed.as_slice()),
-        ("not yet", &not_yet),
-        ("not installed", &missing),
-    ] {
+    for (what, names) in [("FAILED", failed.as_slice()), ("not installed", &missing)] {
         if !names.is_empty() {
             note += &format!("; {what}: {}", list(names));
         }
@@ -179,11 +149,6 @@ fn list(names: &[String]) -> String {
         [] => "none".to_owned(),
         names => names.join(", "),
     }
-}
-
-fn reason(client: &str, part: &str) -> Option<&'static str> {
-    let mut all = NOT_YET.iter();
-    all.find_map(|&(c, p, reason)| (c == client && p == part).then_some(reason))
 }
 
 /// The command of a server, without its port.
@@ -280,14 +245,5 @@ mod tests {
         let text = |path: &str| crate::workspace::read(&root.join(path)).unwrap();
         let shown = format!("```yaml\n{}```", text(NUTCRACKER));
         assert!(text("docs/guide/cached.md").contains(&shown));
-    }
-
-    #[test]
-    fn parts_that_cannot_pass_yet_are_parts_of_clients() {
-        for (name, part, _) in NOT_YET {
-            let mut clients = CLIENTS.iter();
-            let is_known = clients.any(|c| c.name == *name && c.parts.contains(part));
-            assert!(is_known, "{name} {part}");
-        }
     }
 }

@@ -14,7 +14,7 @@ const DUPLICATE: Refused = "CLIENT_ERROR duplicate flag\r\n";
 const INVALID: Refused = "CLIENT_ERROR invalid flag\r\n";
 /// The answer of `md` and `ma` to all of these.
 const INVALID_OR_DUPLICATE: Refused = "CLIENT_ERROR invalid or duplicate flag\r\n";
-pub(crate) const TOO_MANY: Refused = "CLIENT_ERROR options flags too long\r\n";
+const TOO_MANY: Refused = "CLIENT_ERROR options flags too long\r\n";
 const TOO_MANY_OF_GET: Refused = "CLIENT_ERROR options flags are too long\r\n";
 const LONG_OPAQUE: Refused = "CLIENT_ERROR opaque token too long\r\n";
 const BAD_KEY: Refused = "CLIENT_ERROR error decoding key\r\n";
@@ -57,13 +57,19 @@ pub(crate) struct Flags {
     pub(crate) delta: u64,
 }
 
-/// Reads the flags of `words`. A flag that is unknown, or that is there twice, comes before bad tokens.
+/// Reads the flags of `words`.
 pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
+    read_with(words, || true)
+}
+
+/// Reads the flags of `words`. A flag that is unknown, or that is there twice, comes before bad tokens, of
+/// which the last one is told. A key that `decodes` refuses is one of them.
+fn read_with(words: &[u8], mut decodes: impl FnMut() -> bool) -> Result<Flags, Refused> {
     let mut flags = Flags {
         delta: 1,
         ..Flags::default()
     };
-    let (mut seen, mut error) = (0u128, None);
+    let (mut seen, mut error, mut opaque) = (0u128, None, None);
     for (name, token) in each(words) {
         if name >= 127 || seen & (1 << name) != 0 {
             return Err(DUPLICATE);
@@ -96,9 +102,12 @@ pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
                 }
                 _ => Err(BAD_MODE_LENGTH),
             },
-            b'b' | b'v' | b'q' | b'u' | b'I' => {
+            b'b' => {
+                flags.is_binary = true;
+                decodes().then_some(()).ok_or(BAD_KEY)
+            }
+            b'v' | b'q' | b'u' | b'I' => {
                 let flag = match name {
-                    b'b' => &mut flags.is_binary,
                     b'v' => &mut flags.wants_value,
                     b'q' => &mut flags.is_quiet,
                     b'u' => &mut flags.is_unnoticed,
@@ -107,13 +116,31 @@ pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
                 *flag = true;
                 Ok(())
             }
-            b'O' if token.len() > LONGEST_OPAQUE => Err(LONG_OPAQUE),
+            b'O' if token.len() > LONGEST_OPAQUE => {
+                opaque = Some(LONG_OPAQUE);
+                Ok(())
+            }
             b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => Ok(()),
             _ => return Err(INVALID),
         };
-        error = read.err().or(error);
+        // As in memcached, that of the client's flags is told only if there is no other.
+        error = if name == b'F' {
+            error.or(read.err())
+        } else {
+            read.err().or(error)
+        };
     }
-    error.map_or(Ok(flags), Err)
+    error.or(opaque).map_or(Ok(flags), Err)
+}
+
+/// Checks the number of a command's flags.
+pub(crate) fn check_count(command: Meta, words: &[u8]) -> Result<(), Refused> {
+    let before = if command == Meta::Set { 3 } else { 2 };
+    if Words(words).count() + before < MOST_WORDS {
+        return Ok(());
+    }
+    let is_get = command == Meta::Get;
+    Err(if is_get { TOO_MANY_OF_GET } else { TOO_MANY })
 }
 
 /// Checks a command's flags, and decodes its key if it is in base64.
@@ -131,25 +158,17 @@ pub(crate) fn check<'k>(
             Ok(Cow::Borrowed(key))
         };
     }
-    let before = if command == Meta::Set { 3 } else { 2 };
-    if Words(words).count() + before + 1 > MOST_WORDS {
-        let is_get = command == Meta::Get;
-        return Err(if is_get { TOO_MANY_OF_GET } else { TOO_MANY });
-    }
-    let checked = read(words).and_then(|flags| {
-        if !flags.is_binary {
-            return Ok((flags, Cow::Borrowed(key)));
-        }
-        decode(key).map(|key| (flags, key)).ok_or(BAD_KEY)
-    });
-    let (flags, key) = checked.map_err(|refused| match command {
+    check_count(command, words)?;
+    let mut name = Cow::Borrowed(key);
+    let checked = read_with(words, || decode(key).map(|key| name = key).is_some());
+    let flags = checked.map_err(|refused| match command {
         Meta::Delete | Meta::Arithmetic if refused != LONG_OPAQUE => INVALID_OR_DUPLICATE,
         _ => refused,
     })?;
     match (command, flags.mode) {
         (Meta::Set, Some(mode)) if !b"EAPRS".contains(&mode) => Err(BAD_MODE),
         (Meta::Arithmetic, Some(mode)) if !b"ID+-".contains(&mode) => Err(BAD_ARITHMETIC_MODE),
-        _ => Ok(key),
+        _ => Ok(name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The text protocol: a line, and what it asks for.
 
-use super::number;
+use super::{meta, number};
 use crate::shard::Meta;
 use memchr::memchr;
 
@@ -266,17 +266,12 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
             };
             Ok(Command::FlushAll { delay, is_quiet })
         }),
-        b"verbosity" => {
-            if words.clone().eq([b"noreply"]) {
-                return Err(ERROR);
-            }
-            Arguments::read_with(words, 1..=2, |arguments| {
-                number::u64(arguments.words[0]).ok_or(BAD_FORMAT)?;
-                Ok(Command::Verbosity {
-                    is_quiet: arguments.is_quiet(),
-                })
+        b"verbosity" => Arguments::read_with(words, 1..=2, |arguments| {
+            number::u64(arguments.words[0]).ok_or(BAD_FORMAT)?;
+            Ok(Command::Verbosity {
+                is_quiet: arguments.is_quiet(),
             })
-        }
+        }),
         b"shutdown" => Ok(Command::ShutDown),
         b"refresh_certs" => Ok(Command::RenewCertificates),
         b"watch" => Err(if words.all(is_kind_of_event) {
@@ -288,18 +283,7 @@ fn read_any(line: &[u8]) -> Result<Command<'_>, Refused> {
         b"md" => read_meta(Meta::Delete, words),
         b"ma" => read_meta(Meta::Arithmetic, words),
         b"me" => read_meta(Meta::Debug, words),
-        b"ms" => {
-            let key = key(words.next().ok_or(ERROR)?)?;
-            let len = number::i32(words.next().ok_or(BAD_FORMAT)?).ok_or(BAD_FORMAT)?;
-            if len > i32::MAX - 2 {
-                return Err(BAD_FORMAT);
-            }
-            Ok(Command::MetaSet {
-                key,
-                len: usize::try_from(len).map_err(|_| BAD_FORMAT)?,
-                words: words.0,
-            })
-        }
+        b"ms" => read_meta_set(words),
         b"lru_crawler" if words.next() == Some(b"metadump") => Err(NO_DUMP),
         b"stats" => Ok(Command::Stats(words.0)),
         b"version" => Ok(Command::Version),
@@ -325,6 +309,18 @@ fn read_meta(command: Meta, mut words: Words<'_>) -> Result<Command<'_>, Refused
     Ok(Command::Meta {
         command,
         key,
+        words: words.0,
+    })
+}
+
+fn read_meta_set(mut words: Words<'_>) -> Result<Command<'_>, Refused> {
+    let key = key(words.next().ok_or(ERROR)?)?;
+    let len = words.next().ok_or(BAD_FORMAT)?;
+    meta::check_count(Meta::Set, words.0)?;
+    let len = number::i32(len).filter(|&len| len <= i32::MAX - 2);
+    Ok(Command::MetaSet {
+        key,
+        len: len.and_then(|len| len.try_into().ok()).ok_or(BAD_FORMAT)?,
         words: words.0,
     })
 }

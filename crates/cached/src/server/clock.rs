@@ -4,8 +4,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Expiries up to this many seconds, 30 days, count from now; later ones are times since 1970.
 const LONGEST_DELAY: u32 = 30 * 24 * 3600;
-/// The second at which a server starts, so that 1 is always over.
-const FIRST: u32 = 2;
+/// The second at which a server starts, as in memcached: 1 is always over.
+const FIRST: u32 = 62;
 /// A second that is over.
 const OVER: u32 = 1;
 

@@ -364,11 +364,6 @@ impl Reader<'_> {
             Command::MetaSet { key, words, len } => {
                 let key = match meta::check(Meta::Set, key, words) {
                     Ok(key) => key,
-                    // As in memcached, the value is then read as commands.
-                    Err(meta::TOO_MANY) => {
-                        self.say(meta::TOO_MANY.as_bytes());
-                        return after;
-                    }
                     Err(refused) => return self.swallow(mode, refused, len) + after,
                 };
                 let flags = meta::read(words).map_or(0, |flags| flags.flags);
@@ -632,7 +627,9 @@ impl Reader<'_> {
         loop {
             at += input[at..].iter().take_while(|&&byte| byte == b' ').count();
             let rest = &input[at..];
-            let len = rest.iter().position(|&byte| matches!(byte, b' ' | b'\n'));
+            let len = rest
+                .iter()
+                .position(|&byte| matches!(byte, b' ' | b'\n' | 0));
             let is_long = len.unwrap_or(rest.len()) > text::LONGEST_KEY + 1;
             let Some(len) = len.filter(|_| !is_long) else {
                 if is_long {
@@ -641,9 +638,8 @@ impl Reader<'_> {
                 *mode = Mode::Keys { with_cas, expiry };
                 return at;
             };
-            let ends = rest[len] == b'\n';
-            let key = &rest[..len];
-            let key = if ends {
+            let (key, end) = (&rest[..len], rest[len]);
+            let key = if end == b'\n' {
                 key.strip_suffix(b"\r").unwrap_or(key)
             } else {
                 key
@@ -652,10 +648,12 @@ impl Reader<'_> {
                 self.request(operation, key, &[]);
             }
             at += len;
-            if ends {
+            if end != b' ' {
                 self.say(b"END\r\n");
-                *mode = Mode::Line;
-                return at + 1;
+                // What follows a zero is no part of the line, as C's strings end.
+                let line = memchr(b'\n', &input[at..]);
+                *mode = line.map_or(Mode::End, |_| Mode::Line);
+                return line.map_or(input.len(), |rest| at + rest + 1);
             }
             if self.is_full() {
                 *mode = Mode::Keys { with_cas, expiry };

@@ -141,7 +141,14 @@ impl Shard {
         clock: &Clock,
     ) -> Result<(u64, u64), Status> {
         let (delta, initial) = head.counted();
-        let added = self.add(request, delta, is_increment, head.header.cas, clock.now());
+        let added = self.add(
+            request,
+            delta,
+            is_increment,
+            head.header.cas,
+            None,
+            clock.now(),
+        );
         match (added, initial) {
             (Ok(added), _) => Ok(added),
             (Err(NotAdded::Missing), None) => {

@@ -1,6 +1,6 @@
 //! Meta commands.
 
-use super::{NO_NUMBER, Request, Shard};
+use super::{NO_NUMBER, NotAdded, Request, Shard};
 use crate::protocol::meta::{self, Flags};
 use crate::protocol::number;
 use crate::server::clock::Clock;
@@ -21,13 +21,49 @@ pub(crate) enum Meta {
 
 /// An item as the flags of a command tell of it.
 struct Told<'a> {
-    item: Option<Item<'a>>,
+    item: Item<'a>,
     key: &'a [u8],
     /// Whether the key is told in base64.
     is_binary: bool,
-    /// The item's second of expiry before the flag `T`, and after it.
-    before: u32,
-    after: u32,
+    expiry: Expiry,
+}
+
+/// The second at which an item expires, while the flags of a command are gone through in their order, as
+/// memcached does.
+#[derive(Clone, Copy)]
+struct Expiry {
+    second: u32,
+    /// What the flag `T` sets it to.
+    touched: Option<u32>,
+    /// What the flag `N` sets it to, if the item is new.
+    vivified: Option<u32>,
+}
+
+impl Expiry {
+    /// Begins with the second of an item: none if it is new.
+    fn begin(flags: &Flags, item: Option<u32>, clock: &Clock) -> Self {
+        let vivified = flags.vivify.filter(|_| item.is_none());
+        Self {
+            second: item.unwrap_or(0),
+            touched: flags.expiry.map(|expiry| clock.expiry(expiry)),
+            vivified: vivified.map(|expiry| clock.expiry(expiry)),
+        }
+    }
+
+    fn pass(&mut self, name: u8) {
+        let set = match name {
+            b'T' => self.touched,
+            b'N' => self.vivified,
+            _ => None,
+        };
+        self.second = set.unwrap_or(self.second);
+    }
+
+    /// The second after all flags.
+    fn after(mut self, words: &[u8]) -> u32 {
+        meta::each(words).for_each(|(name, _)| self.pass(name));
+        self.second
+    }
 }
 
 impl Shard {
@@ -52,13 +88,13 @@ impl Shard {
     fn meta_get(&mut self, request: &Request<'_>, flags: &Flags, clock: &Clock, out: &mut Vec<u8>) {
         let Request { hash, key, .. } = *request;
         let now = clock.now();
+        let old = self.store.peek(hash, key, now);
+        let expiry = Expiry::begin(flags, old.map(|item| item.properties.expiry), clock);
         let mut new = None;
-        if let Some(expiry) = flags.vivify
-            && self.store.peek(hash, key, now).is_none()
-        {
+        if old.is_none() && flags.vivify.is_some() {
             let properties = Properties {
                 cas: self.next_cas(),
-                expiry: clock.expiry(expiry),
+                expiry: expiry.after(request.words),
                 is_won: true,
                 ..Properties::default()
             };
@@ -86,13 +122,14 @@ impl Shard {
             return;
         };
         let before = item.properties;
-        let expiry = match flags.expiry {
-            Some(expiry) => clock.expiry(expiry),
-            None => before.expiry,
-        };
         let mut wins = is_new;
         if let Some(recache) = flags.recache {
-            let soon = before.expiry != 0 && before.expiry < clock.expiry(recache);
+            let mut expiry = expiry;
+            let names = meta::each(request.words).map(|(name, _)| name);
+            names
+                .take_while(|&name| name != b'R')
+                .for_each(|name| expiry.pass(name));
+            let soon = expiry.second != 0 && expiry.second < clock.expiry(recache);
             wins |= soon && !before.is_won;
         }
         let had_token = before.is_won && !is_new;
@@ -104,11 +141,10 @@ impl Shard {
             out.extend_from_slice(b"HD");
         }
         let told = Told {
-            item: Some(item),
+            item,
             key,
             is_binary: before.is_binary,
-            before: before.expiry,
-            after: expiry,
+            expiry,
         };
         told.write(request.words, now, out);
         for (mark, is_set) in [(b" Z", had_token), (b" X", before.is_stale), (b" W", wins)] {
@@ -123,7 +159,9 @@ impl Shard {
         }
         if flags.expiry.is_some() {
             self.counters.touch_hits.add(1);
-            let _ = self.store.touch(hash, key, expiry, now);
+            let _ = self
+                .store
+                .touch(hash, key, expiry.after(request.words), now);
         } else {
             self.counters.get_hits.add(1);
         }
@@ -153,7 +191,7 @@ impl Shard {
         let mut joined = None;
         let code: &[u8] = match (mode, old, flags.cas) {
             (b'E', Some(_), _) => {
-                self.store.get(hash, key, now);
+                self.store.count_use(hash, key, now);
                 b"NS"
             }
             (b'R', None, None) => b"NS",
@@ -274,77 +312,80 @@ impl Shard {
         let now = clock.now();
         let is_increment = !matches!(flags.mode, Some(b'D' | b'-'));
         let old = self.store.peek(hash, key, now);
-        let [hits, misses] = self.counters.of_arithmetic(is_increment);
         let was_there = old.is_some();
-        let (new, len, mut properties) = match old {
-            None => {
-                misses.add(1);
-                let Some(expiry) = flags.vivify else {
+        let old_properties = old.map(|item| item.properties).unwrap_or_default();
+        let expiry = Expiry::begin(flags, old.map(|item| item.properties.expiry), clock);
+        let after = expiry.after(request.words);
+        let cas = flags.cas.unwrap_or(0);
+        let added = self.add(request, flags.delta, is_increment, cas, Some(after), now);
+        let mut properties = old_properties;
+        let new = match added {
+            Ok((new, cas)) => {
+                properties.cas = cas;
+                new
+            }
+            Err(NotAdded::Missing) => {
+                self.count_missing_number(is_increment);
+                if flags.vivify.is_none() {
                     write_missing(b"NF", request, flags, out);
                     return;
-                };
-                let properties = Properties {
-                    expiry: clock.expiry(flags.expiry.unwrap_or(expiry)),
-                    is_binary: flags.is_binary,
+                }
+                let mut digits = Vec::new();
+                number::write(&mut digits, flags.initial);
+                properties = Properties {
+                    cas: self.next_cas(),
+                    expiry: after,
                     ..Properties::default()
                 };
-                (flags.initial, 0, properties)
+                if self.store.put(hash, key, &digits, properties, now).is_err() {
+                    out.extend_from_slice(NO_MEMORY);
+                    return;
+                }
+                flags.initial
             }
-            Some(old)
-                if flags
-                    .cas
-                    .is_some_and(|cas| cas != 0 && cas != old.properties.cas) =>
-            {
+            Err(NotAdded::Exists) => {
                 write_missing(b"EX", request, flags, out);
                 return;
             }
-            Some(old) => {
-                let Some(number) = number::u64(old.value) else {
-                    out.extend_from_slice(NO_NUMBER);
-                    return;
-                };
-                hits.add(1);
-                let new = if is_increment {
-                    number.wrapping_add(flags.delta)
-                } else {
-                    number.saturating_sub(flags.delta)
-                };
-                (new, old.value.len(), old.properties)
+            Err(NotAdded::NotNumber) => {
+                out.extend_from_slice(NO_NUMBER);
+                return;
+            }
+            Err(NotAdded::NoMemory) => {
+                out.extend_from_slice(NO_MEMORY);
+                return;
             }
         };
         let mut digits = Vec::new();
         number::write(&mut digits, new);
-        let shown = digits.len();
-        digits.resize(shown.max(len), b' ');
-        properties.cas = self.next_cas();
-        if was_there && let Some(expiry) = flags.expiry {
-            properties.expiry = clock.expiry(expiry);
-        }
-        if self.store.put(hash, key, &digits, properties, now).is_err() {
-            out.extend_from_slice(NO_MEMORY);
-            return;
-        }
         // As in memcached, the answer to a new number is not left out.
         if flags.is_quiet && was_there {
             return;
         }
         if flags.wants_value {
             out.extend_from_slice(b"VA ");
-            number::write(out, shown as u64);
+            number::write(out, digits.len() as u64);
         } else {
             out.extend_from_slice(b"HD");
         }
+        // It may have expired at once.
+        let nothing = Item {
+            value: &digits,
+            properties,
+            is_fetched: false,
+            idle: 0,
+        };
+        let written = self.store.peek(hash, key, now).unwrap_or(nothing);
         let told = Told {
-            item: self.store.peek(hash, key, now),
+            item: written,
             key,
             is_binary: flags.is_binary,
-            before: properties.expiry,
-            after: properties.expiry,
+            expiry,
         };
         told.write(request.words, now, out);
         out.extend_from_slice(b"\r\n");
         if flags.wants_value {
-            out.extend_from_slice(&digits[..shown]);
+            out.extend_from_slice(&digits);
             out.extend_from_slice(b"\r\n");
         }
     }
@@ -357,7 +398,11 @@ impl Shard {
         };
         let Properties { expiry, cas, .. } = item.properties;
         out.extend_from_slice(b"ME ");
-        out.extend_from_slice(request.key);
+        if item.properties.is_binary {
+            out.extend_from_slice(BASE64_STANDARD.encode(request.key).as_bytes());
+        } else {
+            out.extend_from_slice(request.key);
+        }
         let ttl = if expiry == 0 {
             String::from("-1")
         } else {
@@ -376,18 +421,19 @@ impl Shard {
 impl Told<'_> {
     /// Appends what the flags ask for, in their order.
     fn write(&self, words: &[u8], now: u32, out: &mut Vec<u8>) {
-        let Some(item) = self.item else { return };
-        let mut expiry = self.before;
+        let item = &self.item;
+        let mut expiry = self.expiry;
         for (name, token) in meta::each(words) {
+            expiry.pass(name);
             let mut tell = |number: u64| {
                 out.extend_from_slice(&[b' ', name]);
                 number::write(out, number);
             };
             match name {
                 b's' => tell(item.value.len() as u64),
-                b'T' => expiry = self.after,
-                b't' if expiry == 0 => out.extend_from_slice(b" t-1"),
-                b't' => tell(u64::from(expiry.wrapping_sub(now))),
+                b't' if expiry.second == 0 => out.extend_from_slice(b" t-1"),
+                // One that is over counts down from 2^32, as in memcached.
+                b't' => tell(u64::from(expiry.second.wrapping_sub(now))),
                 b'c' => tell(item.properties.cas),
                 b'f' => tell(u64::from(item.properties.flags)),
                 b'l' => tell(u64::from(item.idle)),

@@ -188,7 +188,7 @@ impl Shard {
                 is_increment,
                 is_quiet,
             } => {
-                let added = self.add(request, delta, is_increment, 0, now);
+                let added = self.add(request, delta, is_increment, 0, None, now);
                 if added == Err(NotAdded::Missing) {
                     self.count_missing_number(is_increment);
                 }
@@ -231,6 +231,8 @@ impl Shard {
                 }
             }
             Operation::Flush { at } => {
+                // As in memcached, the next number is another one.
+                self.next_cas();
                 self.flush_at = Some(at);
                 self.flush_if_due(now);
             }
@@ -318,7 +320,7 @@ impl Shard {
         match (verb, old) {
             (Verb::Add, Some(_)) => {
                 // As in memcached, that counts as a use.
-                self.store.get(hash, key, now);
+                self.store.count_use(hash, key, now);
                 Written::NotStored
             }
             (Verb::Replace | Verb::Append | Verb::Prepend, None) => Written::NotStored,
@@ -374,23 +376,30 @@ impl Shard {
         }
     }
 
-    /// Adds to a number, if its item has this `cas`, or that is 0. Returns the new number and cas.
+    /// Adds to a number, if its item has this `cas`, or that is 0, and sets its expiry if one is given. Returns
+    /// the new number and cas.
     fn add(
         &mut self,
         request: &Request<'_>,
         delta: u64,
         is_increment: bool,
         cas: u64,
+        expiry: Option<u32>,
         now: u32,
     ) -> Result<(u64, u64), NotAdded> {
         let Request { hash, key, .. } = *request;
-        let item = self.store.get(hash, key, now).ok_or(NotAdded::Missing)?;
+        let item = self.store.peek(hash, key, now).ok_or(NotAdded::Missing)?;
         // As in memcached, that nothing is no number is seen before the cas.
         if cas != 0 && cas != item.properties.cas && !item.value.is_empty() {
             return Err(NotAdded::Exists);
         }
-        // What follows the value in memcached ends the number.
-        let old = number::u64(item.value).ok_or(NotAdded::NotNumber)?;
+        // A zero ends the number, as C's strings end.
+        let text = item
+            .value
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default();
+        let old = number::u64(text).ok_or(NotAdded::NotNumber)?;
         let [hits, _] = self.counters.of_arithmetic(is_increment);
         hits.add(1);
         let new = if is_increment {
@@ -401,18 +410,22 @@ impl Shard {
         let (len, properties) = (item.value.len(), item.properties);
         let mut digits = Vec::new();
         number::write(&mut digits, new);
+        let is_longer = digits.len() > len;
         // A number that has become shorter keeps its length.
         digits.resize(digits.len().max(len), b' ');
-        let properties = if digits.len() > len {
-            renewed(properties)
-        } else {
-            properties
-        };
         let cas = self.next_cas();
-        let properties = Properties { cas, ..properties };
-        let put = self.store.put(hash, key, &digits, properties, now);
-        put.map_err(|_| NotAdded::NoMemory)?;
-        self.store.get(hash, key, now); // a use
+        let properties = Properties {
+            cas,
+            // As in memcached, an item that makes room for a longer one keeps its own.
+            expiry: expiry.filter(|_| !is_longer).unwrap_or(properties.expiry),
+            ..properties
+        };
+        let written = if is_longer {
+            self.store.put(hash, key, &digits, renewed(properties), now)
+        } else {
+            self.store.update(hash, key, &digits, properties, now)
+        };
+        written.map_err(|_| NotAdded::NoMemory)?;
         Ok((new, cas))
     }
 

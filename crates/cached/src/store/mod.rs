@@ -267,6 +267,16 @@ impl Store {
         Some(self.item(location, now))
     }
 
+    /// Counts a use of an item that it does not tell of, but for the time.
+    pub fn count_use(&mut self, hash: u64, key: &[u8], now: u32) {
+        if let Some((_, location)) = self.find_fresh(hash, key, now) {
+            let is_fetched = self.log.record(location).is_fetched();
+            let record = self.log.record_mut(location);
+            record::set_use(record, is_fetched, now);
+            record::count_use(record);
+        }
+    }
+
     /// Writes an item, in place of the one of that key if there is one. All properties are the
     /// caller's.
     ///
@@ -378,19 +388,33 @@ impl Store {
             return Ok(false);
         };
         let (mut properties, value) = (item.properties, item.value.to_vec());
-        let (is_fetched, idle) = (item.is_fetched, item.idle);
         change(&mut properties);
-        self.put(hash, key, &value, properties, now)?;
-        // The item is as old as before.
-        if let Some(slot) = self.find(hash, key) {
-            let location = self.index.location(slot);
-            record::set_use(
-                self.log.record_mut(location),
-                is_fetched,
-                now.wrapping_sub(idle),
-            );
-        }
+        self.update(hash, key, &value, properties, now)?;
         Ok(true)
+    }
+
+    /// Writes an item whose predecessor is there, and remembers what that one tells of its uses. Counts one
+    /// that is not told.
+    ///
+    /// # Errors
+    /// There is no room. The old item is there still.
+    pub fn update(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        properties: Properties,
+        now: u32,
+    ) -> Result<(), Full> {
+        let old = self.peek(hash, key, now);
+        let (is_fetched, idle) = old.map_or((false, 0), |item| (item.is_fetched, item.idle));
+        self.put(hash, key, value, properties, now)?;
+        if let Some(slot) = self.find(hash, key) {
+            let record = self.log.record_mut(self.index.location(slot));
+            record::set_use(record, is_fetched, now.wrapping_sub(idle));
+            record::count_use(record);
+        }
+        Ok(())
     }
 
     /// Removes an item. Returns whether there was one.

@@ -314,6 +314,11 @@ pub(super) fn note_use(bytes: &mut [u8], now: u32) {
     }
 }
 
+/// Counts a use of the record at the beginning of `bytes` that it does not tell of.
+pub(super) fn count_use(bytes: &mut [u8]) {
+    bytes[0] += u8::from(bytes[0] & USES != USES);
+}
+
 /// Sets whether the record at the beginning of `bytes` has been asked for, and the second of its
 /// last use.
 pub(super) fn set_use(bytes: &mut [u8], is_fetched: bool, accessed: u32) {

@@ -50,7 +50,9 @@ impl Sequence {
                 0 => command,
                 _ => grammar::damage(&mut random, &command),
             };
-            damaged.push(command);
+            if !grammar::differs(&command) {
+                damaged.push(command);
+            }
         }
         let delivery = match random.below(10) {
             0 => Delivery::Bytes,
@@ -210,9 +212,10 @@ fn are_times(a: &[u8], b: &[u8]) -> bool {
 
 #[test]
 fn random_sequences() {
-    let (Some(subject), Some(reference)) = (suite::named_subject(), suite::reference()) else {
+    let Some(reference) = suite::reference() else {
         return;
     };
+    let subject = suite::subject();
     let quiet: Vec<String> = QUIET.iter().map(|&flag| flag.to_owned()).collect();
     let mut pair = Pair {
         reference: Fleet::start_with(reference, &quiet).expect("the reference starts"),

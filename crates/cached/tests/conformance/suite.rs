@@ -46,16 +46,6 @@ pub(crate) fn subject() -> Program {
     Program::subject()
 }
 
-/// The server that `CORELAY_CACHED` names, or None after saying that there is none: for tests that
-/// corelay-cached does not pass yet.
-pub(crate) fn named_subject() -> Option<Program> {
-    if std::env::var_os("CORELAY_CACHED").is_none() {
-        say("skipped: corelay-cached does not do that yet; name a server in CORELAY_CACHED");
-        return None;
-    }
-    Some(subject())
-}
-
 /// Whether corelay-cached is known to answer this case differently: see `differs.txt`. Another
 /// server has to answer all.
 fn differs(case: &Case) -> bool {

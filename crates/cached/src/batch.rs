@@ -102,6 +102,18 @@ impl Batch {
         Some(&self.answers[begin..end])
     }
 
+    /// Forgets everything, and returns the bytes of memory that it keeps.
+    pub(crate) fn clear(&mut self) -> usize {
+        self.forget_answers();
+        self.requests.clear();
+        self.bytes.clear();
+        (self.ran, self.at) = (0, 0);
+        self.requests.capacity() * size_of::<Packed>()
+            + self.bytes.capacity()
+            + self.answers.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// Forgets the answers that have been taken, before the batch goes on its way again.
     pub(crate) fn forget_answers(&mut self) {
         self.answers.clear();

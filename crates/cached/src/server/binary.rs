@@ -287,6 +287,7 @@ mod tests {
                 service: &self.service,
                 out: &mut self.out,
                 turn: &mut None,
+                spare: &mut Vec::new(),
             };
             let done = reader.read(&mut self.mode, &self.input);
             self.input.drain(..done);

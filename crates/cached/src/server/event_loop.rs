@@ -6,6 +6,7 @@ use super::reader::{Mode, Reader};
 use super::service::{Client, Peer, Service};
 use super::slow::Watch;
 use super::stream::{Listener, Stream};
+use super::turn::{SPARE, Spare};
 use crate::batch::Batch;
 use crate::shard::Shard;
 use crate::statistics::Counters;
@@ -70,6 +71,7 @@ pub(crate) struct EventLoop<'a> {
     returned: Rc<RefCell<Vec<Returned>>>,
     buffer: Box<[u8]>,
     out: Vec<u8>,
+    spare: Spare,
     /// The last second in which the clock's work was done, and what is left of it.
     second: u32,
     reclaims: u32,
@@ -107,6 +109,7 @@ impl<'a> EventLoop<'a> {
             returned: Rc::default(),
             buffer: vec![0; BUFFER].into(),
             out: Vec::with_capacity(BUFFER),
+            spare: Vec::new(),
             second: 0,
             reclaims: 0,
             deadline: None,
@@ -118,8 +121,16 @@ impl<'a> EventLoop<'a> {
     /// requests for this one's shard.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
+        let mut was_busy = false;
         loop {
-            let dozing = self.me.doze()?;
+            // Whoever had something to do will soon have more, as a rule, and looks before it prepares to
+            // sleep. That costs all threads more than a look.
+            let dozing = if was_busy {
+                corelay::poll();
+                None
+            } else {
+                self.me.doze()?
+            };
             let is_idle = dozing.is_some()
                 && self.queued.is_empty()
                 && self.reclaims == 0
@@ -145,6 +156,7 @@ impl<'a> EventLoop<'a> {
                 self.accept();
             }
             self.reclaim();
+            was_busy = !events.is_empty() || !self.returned.borrow().is_empty();
             self.take_returned();
             for place in std::mem::take(&mut self.queued) {
                 if let Some(connection) = &mut self.connections[place] {
@@ -387,7 +399,7 @@ impl<'a> EventLoop<'a> {
         }
         let own = self.me.number();
         let Connection { mode, turn, .. } = &mut *connection;
-        let (clock, out) = (&self.clock, &mut self.out);
+        let (clock, out, spare) = (&self.clock, &mut self.out, &mut self.spare);
         let (done, is_full) = service.shards[own].apply(|shard| {
             let mut reader = Reader {
                 shard,
@@ -398,6 +410,7 @@ impl<'a> EventLoop<'a> {
                 service,
                 out,
                 turn,
+                spare,
             };
             let read = (reader.read(mode, input), reader.is_full());
             shard.publish();
@@ -502,8 +515,12 @@ impl<'a> EventLoop<'a> {
             };
             self.out.clear();
             let is_done = turn.assemble(&mut self.out, MOST_OUTPUT);
-            if is_done {
-                connection.turn = None;
+            if is_done
+                && let Some(mut turn) = connection.turn.take()
+                && turn.clear()
+                && self.spare.len() < SPARE
+            {
+                self.spare.push(turn);
             }
             self.counters.bytes_written.add(self.out.len() as u64);
             if !self.out.is_empty() && !connection.write(&self.out) {

@@ -1,8 +1,16 @@
 //! The names and passwords of clients.
 
+use super::reader::{Body, LONGEST_LINE, Mode, Reader};
+use crate::protocol::{number, text};
+use memchr::memchr;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+
+const BAD_LOGIN: &str = "CLIENT_ERROR bad authentication token format\r\n";
+const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure\r\n";
+/// The most bytes of a name and a password.
+const LONGEST_LOGIN: usize = 2048;
 
 /// The names and passwords with which clients may log in.
 #[derive(Clone)]
@@ -75,6 +83,57 @@ impl Users {
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differs = |differs: u8, (x, y): (&u8, &u8)| std::hint::black_box(differs | (x ^ y));
     a.len() == b.len() && a.iter().zip(b).fold(0, differs) == 0
+}
+
+impl Reader<'_> {
+    /// Reads a line of a client that has not logged in: `set`, three words, and the length of a name and
+    /// a password.
+    #[cold]
+    pub(super) fn read_login(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
+        let Some(end) = memchr(b'\n', input) else {
+            if input.len() <= LONGEST_LINE {
+                return 0;
+            }
+            *mode = Mode::End;
+            return input.len();
+        };
+        let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+        let mut words = text::Words(line);
+        let is_set = words.next() == Some(b"set");
+        let len = words.nth(3).and_then(number::u32);
+        match len.filter(|&len| is_set && len as usize <= LONGEST_LOGIN) {
+            Some(len) => {
+                *mode = Mode::Login(Body::of_login(len as usize));
+            }
+            None => self.say(b"CLIENT_ERROR unauthenticated\r\n"),
+        }
+        end + 1
+    }
+
+    /// Checks a name and a password.
+    #[cold]
+    pub(super) fn log_in(&mut self, token: &[u8]) -> Mode {
+        self.counters().auth_cmds.add(1);
+        let checked = match (token.strip_suffix(b"\r\n"), &self.service.settings.users) {
+            (None, _) => Err(text::BAD_CHUNK),
+            (Some(_), None) => Ok(()),
+            (Some(token), Some(users)) => users.check(token).map_err(|refused| match refused {
+                Refused::BadFormat => BAD_LOGIN,
+                Refused::Wrong => WRONG_LOGIN,
+            }),
+        };
+        match checked {
+            Ok(()) => {
+                self.say(b"STORED\r\n");
+                Mode::Line
+            }
+            Err(refused) => {
+                self.counters().auth_errors.add(1);
+                self.say(refused.as_bytes());
+                Mode::Unknown
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,14 +18,14 @@ pub(crate) fn start(listener: TcpListener, service: &Arc<Service>) -> io::Result
     let service = Arc::downgrade(service);
     let serve = move || {
         for stream in listener.incoming() {
+            if service.strong_count() == 0 {
+                return;
+            }
             match stream {
                 // Clients that fail are their own trouble.
                 Ok(stream) => drop(answer(stream, &service)),
                 // No file descriptor, perhaps.
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
-            if service.strong_count() == 0 {
-                return;
             }
         }
     };

@@ -4,6 +4,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `binary` | does the requests of the binary protocol |
+//! | `admin` | the text commands that are about the server, not about a key |
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
 //! | `ending` | the end of a server, which another thread or a signal may ask for |
@@ -16,6 +17,7 @@
 //! | `stream` | sockets: TCP or Unix, encrypted or not |
 //! | `turn` | answers in order, some of which come from other shards |
 
+mod admin;
 mod binary;
 pub(crate) mod clock;
 mod connection;
@@ -263,6 +265,7 @@ impl Server {
     /// The system gives no threads, no memory or no more file descriptors.
     pub fn run(self) -> io::Result<()> {
         let settings = &self.settings;
+        let metrics_address = self.metrics_address();
         let team: Team = Trustees::flat(settings.threads)
             .name("cached")
             .start()
@@ -311,6 +314,11 @@ impl Server {
         });
         if let Some(path) = &settings.unix_socket {
             let _ = std::fs::remove_file(path);
+        }
+        drop(service);
+        if let Some(address) = metrics_address {
+            // The thread of metrics finds that there is no server any more, and gives the port back.
+            let _ = std::net::TcpStream::connect(address);
         }
         ended.into_iter().collect()
     }

@@ -4,37 +4,28 @@
 use super::binary;
 use crate::protocol::binary::REQUEST;
 use crate::protocol::meta;
-use crate::protocol::number;
 use crate::protocol::text::{self, Command};
 use crate::server::VERSION;
 use crate::server::clock::Clock;
-use crate::server::login;
 use crate::server::service::Service;
-use crate::server::turn::Turn;
+use crate::server::turn::{Spare, Turn};
 use crate::shard::{Meta, Operation, Request, Shard};
-use crate::statistics::{Counters, Page, Sink};
+use crate::statistics::Counters;
 use crate::store::Hasher;
-use crate::tls::Tls;
 use memchr::memchr;
-use std::io::Write;
 
 /// The bytes of answers from which on nothing more of a connection is done before they are sent.
 const MOST_OUTPUT: usize = 256 << 10;
 /// The bytes of requests to other shards from which on they are sent.
 const MOST_REQUESTS: usize = 1 << 20;
 /// The most bytes of a line, but for the keys of a retrieval. memcached has the same number.
-const LONGEST_LINE: usize = 2048;
+pub(super) const LONGEST_LINE: usize = 2048;
 /// The bytes that memcached adds to a key and a value, and to flags other than 0. An item is too large
 /// by this sum.
 const ITEM_HEADER: usize = 59;
 const ITEM_FLAGS: usize = 4;
 
-const NO_SHUTDOWN: &str = "ERROR: shutdown not enabled\r\n";
 const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
-const BAD_LOGIN: &str = "CLIENT_ERROR bad authentication token format\r\n";
-const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure\r\n";
-/// The most bytes of a name and a password.
-const LONGEST_LOGIN: usize = 2048;
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
 
 /// The state of a connection between two reads.
@@ -103,6 +94,17 @@ pub(crate) struct Body {
 }
 
 impl Body {
+    /// A name and a password of `len` bytes, which are no operation.
+    pub(super) fn of_login(len: usize) -> Box<Self> {
+        Box::new(Self {
+            operation: Operation::Flush { at: 0 },
+            key: Vec::new(),
+            words: Vec::new(),
+            value: Vec::new(),
+            len: len + 2,
+        })
+    }
+
     /// Adds what has come, and returns the number of those bytes.
     fn fill(&mut self, input: &[u8]) -> usize {
         let done = input.len().min(self.len - self.value.len());
@@ -128,6 +130,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Requests to other shards, and all answers since the first of them.
     pub(crate) turn: &'a mut Option<Box<Turn>>,
+    /// Turns that are over, whose memory new ones take.
+    pub(crate) spare: &'a mut Spare,
 }
 
 /// The number of the shard of a hash.
@@ -147,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    fn say(&mut self, text: &[u8]) {
+    pub(super) fn say(&mut self, text: &[u8]) {
         match self.turn {
             None => self.out.extend_from_slice(text),
             Some(turn) => turn.add(|out| out.extend_from_slice(text)),
@@ -187,7 +191,10 @@ impl Reader<'_> {
     fn send(&mut self, shard: usize, request: &Request<'_>) {
         let clock = self.clock;
         if shard != self.own {
-            let turn = self.turn.get_or_insert_with(|| Turn::new(self.shards));
+            let (spare, shards) = (&mut *self.spare, self.shards);
+            let turn = self
+                .turn
+                .get_or_insert_with(|| spare.pop().unwrap_or_else(|| Turn::new(shards)));
             turn.batch(shard).push(request);
             return;
         }
@@ -424,21 +431,8 @@ impl Reader<'_> {
             Command::Stats(_) if self.turn.is_some() => return 0,
             Command::Stats(page) => self.statistics(page),
             Command::Version => self.say(format!("VERSION {VERSION}\r\n").as_bytes()),
-            Command::ShutDown if !self.service.settings.may_shut_down => {
-                self.say(NO_SHUTDOWN.as_bytes());
-            }
-            Command::ShutDown => {
-                // A thread that is not woken now ends when it next wakes.
-                let _ = self.service.ending.begin();
-            }
-            Command::RenewCertificates => {
-                let renewed = self.service.settings.tls.as_ref().map(Tls::renew);
-                match renewed {
-                    None => self.say(b"Error TLS not enabled\r\n"),
-                    Some(Ok(())) => self.say(b"OK\r\n"),
-                    Some(Err(why)) => self.say(format!("SERVER_ERROR {why}\r\n").as_bytes()),
-                }
-            }
+            Command::ShutDown => self.shut_down(),
+            Command::RenewCertificates => self.renew_certificates(),
             Command::Noop => self.say(b"MN\r\n"),
             Command::Quit => {
                 *mode = Mode::End;
@@ -477,98 +471,6 @@ impl Reader<'_> {
 
     pub(super) fn counters(&self) -> &Counters {
         &self.service.counters[self.own]
-    }
-
-    /// Tells a page of statistics, or resets them.
-    #[cold]
-    fn statistics(&mut self, words: &[u8]) {
-        let mut words = text::Words(words);
-        let name = words.next().unwrap_or_default();
-        match name {
-            b"reset" => {
-                self.reset_statistics();
-                self.say(b"RESET\r\n");
-            }
-            b"cachedump" => self.say(b"CLIENT_ERROR stats cachedump not allowed\r\n"),
-            name => {
-                let Some(page) = Page::named(name) else {
-                    return self.say(text::ERROR.as_bytes());
-                };
-                let mut lines = Vec::new();
-                self.tell(page, &mut |name, value| {
-                    // Writing to a vector cannot fail.
-                    let _ = write!(lines, "STAT {name} {value}\r\n");
-                });
-                lines.extend_from_slice(b"END\r\n");
-                self.say(&lines);
-            }
-        }
-    }
-
-    /// Hands a page of statistics to `sink`, as of now.
-    pub(super) fn tell(&self, page: Page, sink: Sink<'_>) {
-        self.shard.publish();
-        page.write(self.service, self.clock, sink);
-    }
-
-    pub(super) fn reset_statistics(&self) {
-        self.shard.publish();
-        self.service.reset();
-    }
-
-    /// Reads a line of a client that has not logged in: `set`, three words, and the length of a name and
-    /// a password.
-    #[cold]
-    fn read_login(&mut self, mode: &mut Mode, input: &[u8]) -> usize {
-        let Some(end) = memchr(b'\n', input) else {
-            if input.len() <= LONGEST_LINE {
-                return 0;
-            }
-            *mode = Mode::End;
-            return input.len();
-        };
-        let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
-        let mut words = text::Words(line);
-        let is_set = words.next() == Some(b"set");
-        let len = words.nth(3).and_then(number::u32);
-        match len.filter(|&len| is_set && len as usize <= LONGEST_LOGIN) {
-            Some(len) => {
-                *mode = Mode::Login(Box::new(Body {
-                    operation: Operation::Flush { at: 0 },
-                    key: Vec::new(),
-                    words: Vec::new(),
-                    value: Vec::new(),
-                    len: len as usize + 2,
-                }));
-            }
-            None => self.say(b"CLIENT_ERROR unauthenticated\r\n"),
-        }
-        end + 1
-    }
-
-    /// Checks a name and a password.
-    #[cold]
-    fn log_in(&mut self, token: &[u8]) -> Mode {
-        self.counters().auth_cmds.add(1);
-        let checked = match (token.strip_suffix(b"\r\n"), &self.service.settings.users) {
-            (None, _) => Err(text::BAD_CHUNK),
-            (Some(_), None) => Ok(()),
-            (Some(token), Some(users)) => users.check(token).map_err(|refused| match refused {
-                login::Refused::BadFormat => BAD_LOGIN,
-                login::Refused::Wrong => WRONG_LOGIN,
-            }),
-        };
-        match checked {
-            Ok(()) => {
-                self.say(b"STORED\r\n");
-                Mode::Line
-            }
-            Err(refused) => {
-                self.counters().auth_errors.add(1);
-                self.say(refused.as_bytes());
-                Mode::Unknown
-            }
-        }
     }
 
     /// Refuses a command with a value, which is read and thrown away.

@@ -25,6 +25,12 @@ pub(crate) struct Turn {
     pub(crate) away: usize,
 }
 
+/// Turns that are over, whose memory new ones take.
+pub(crate) type Spare = Vec<Box<Turn>>;
+
+/// The most turns whose memory is kept.
+pub(crate) const SPARE: usize = 256;
+
 impl Turn {
     pub(crate) fn new(shards: usize) -> Box<Self> {
         Box::new(Self {
@@ -35,6 +41,18 @@ impl Turn {
             batches: (0..shards).map(|_| None).collect(),
             away: 0,
         })
+    }
+
+    /// Makes it as new, but for the memory that it has. Returns false if that is much.
+    pub(crate) fn clear(&mut self) -> bool {
+        const MOST: usize = 16 << 10;
+        self.pieces.clear();
+        self.taken = 0;
+        self.bytes.clear();
+        self.bytes_taken = 0;
+        let batches = self.batches.iter_mut().flatten();
+        let kept: usize = batches.map(|batch| batch.clear()).sum();
+        self.bytes.capacity() + kept <= MOST
     }
 
     /// The bytes of answers that this thread has written.

@@ -201,71 +201,30 @@ fn print_run(run: &Run) -> Result<(), String> {
 
 /// Measures what is not a ratio. Returns whether a target is missed.
 fn singles(args: &Args, rig: &Rig, servers: &Servers, cpu: usize) -> Result<bool, Failure> {
-    let open = |flags: &str, options: Options| {
-        Session::open(Plan {
-            targets: servers.targets(flags),
-            server_cpus: CpuSet::from_iter([cpu]),
-            options,
-            block: BLOCK,
-            first_member: 1,
-        })
+    let measured = |flags: &str, most: &str| -> Result<[[f64; 3]; 2], Failure> {
+        let [ours, theirs] = [&servers.cached, &servers.memcached]
+            .map(|command| one(rig, &format!("{command} {flags}"), most, cpu));
+        Ok([ours?, theirs?])
     };
-    let small = |keys| Options {
-        keys,
-        value_size: Sizes::of(100),
-        ..Options::default()
-    };
-    let filled = |keys| {
-        let mut session = open("-t 1 -m 1024", small(keys))?;
-        session.fill(rig, || {})?;
-        let bytes = session.resident_bytes();
-        Ok(bytes.into_iter().map(|bytes| bytes.unwrap_or(0) as f64))
-    };
-    let (few, many) = (1_000, 1_001_000);
-    let per_item: Vec<f64> = filled(many)?
-        .zip(filled(few)?)
-        .map(|(full, empty)| (full - empty) / (many - few) as f64)
-        .collect();
-    let mut session = open(
-        "-t 1 -m 64 -c 20000",
-        Options {
-            idle_connections: IDLE_CONNECTIONS,
-            ..small(1_000)
-        },
-    )?;
-    let bytes = session.resident_bytes();
-    session.fill(rig, || {})?;
-    const WHILE: Duration = Duration::from_secs(10);
-    std::thread::sleep(Duration::from_secs(1));
-    let before = session.cpu_s();
-    std::thread::sleep(WHILE);
-    let after = session.cpu_s();
-    let share: Vec<f64> = after
-        .into_iter()
-        .zip(before)
-        .map(|(after, before)| (after.unwrap_or(0.0) - before.unwrap_or(0.0)) / WHILE.as_secs_f64())
-        .collect();
-    let bytes: Vec<f64> = bytes
-        .iter()
-        .map(|bytes| bytes.unwrap_or(0) as f64)
-        .collect();
+    let [ours, theirs] = measured("-t 1 -m 1024", "-c 20000")?;
     let mut missed = false;
-    for (what, most, values, unit) in [
+    for (n, (what, most, unit)) in [
         (
             "resident bytes of an item of 12 + 100 bytes",
             ITEM_BYTES,
-            per_item,
             "bytes",
         ),
         (
             "resident bytes with 10,000 idle connections",
             IDLE_BYTES,
-            bytes,
             "bytes",
         ),
-        ("idle server: share of a CPU", IDLE_SHARE, share, ""),
-    ] {
-        let (value, theirs) = (values[0], values[1]);
+        ("idle server: share of a CPU", IDLE_SHARE, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (value, theirs) = (ours[n], theirs[n]);
         args.at(what).map_err(Failure::Server)?;
         args.ledger.single(what, Bound::AtMost(most), value, unit);
         let is_met = value <= most;
@@ -275,4 +234,40 @@ fn singles(args: &Args, rig: &Rig, servers: &Servers, cpu: usize) -> Result<bool
         missed |= !is_met;
     }
     Ok(missed)
+}
+
+/// Measures one server: resident bytes of an item, resident bytes with idle connections, and the share of a
+/// CPU that it takes while nothing happens.
+fn one(rig: &Rig, command: &str, most: &str, cpu: usize) -> Result<[f64; 3], Failure> {
+    const WHILE: Duration = Duration::from_secs(10);
+    let open = |command: &str, keys, idle_connections| {
+        Session::open(Plan {
+            targets: vec![Target::Command(command.to_owned())],
+            server_cpus: CpuSet::from_iter([cpu]),
+            options: Options {
+                keys,
+                value_size: Sizes::of(100),
+                idle_connections,
+                ..Options::default()
+            },
+            block: BLOCK,
+            first_member: 1,
+        })
+    };
+    let bytes = |session: &Session| session.resident_bytes()[0].unwrap_or(0) as f64;
+    let filled = |keys| {
+        let mut session = open(command, keys, 0)?;
+        session.fill(rig, || {})?;
+        Ok(bytes(&session))
+    };
+    let (few, many) = (1_000, 1_001_000);
+    let per_item = (filled(many)? - filled(few)?) / (many - few) as f64;
+    let session = open(&format!("{command} {most}"), few, IDLE_CONNECTIONS)?;
+    let idle = bytes(&session);
+    // Whatever the connections cost is over.
+    std::thread::sleep(Duration::from_secs(1));
+    let cpu_s = || session.cpu_s()[0].unwrap_or(0.0);
+    let before = cpu_s();
+    std::thread::sleep(WHILE);
+    Ok([per_item, idle, (cpu_s() - before) / WHILE.as_secs_f64()])
 }

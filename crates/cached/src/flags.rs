@@ -3,8 +3,9 @@
 use crate::server::{Settings, Users};
 use crate::tls::Tls;
 use clap::Parser;
-use nix::unistd::{User, geteuid, setgid, setuid};
-use std::net::{IpAddr, SocketAddr};
+use nix::unistd::{User, chown, geteuid, initgroups, setgid, setuid};
+use std::ffi::CString;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,9 +27,9 @@ pub struct Flags {
     /// The TCP port.
     #[arg(short = 'p', long = "port", default_value_t = 11211)]
     port: u16,
-    /// The address to listen on. Others than this machine's own must be asked for.
+    /// The address to listen on, or a name that has one. Others than this machine's own must be asked for.
     #[arg(short = 'l', long = "listen", default_value = "127.0.0.1")]
-    listen: IpAddr,
+    listen: String,
     /// The UDP port. There is no UDP: only 0 is taken.
     #[arg(short = 'U', long = "udp-port", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1))]
     udp: u16,
@@ -159,19 +160,34 @@ fn item_size(text: &str) -> Result<usize, String> {
 }
 
 impl Flags {
-    /// Becomes the user that the flags name, if the process is root's. Called before threads start.
+    /// The user to become, if the flags name one and the process is root's.
     ///
     /// # Errors
-    /// There is no such user, or the system refuses.
-    pub fn become_user(&self) -> Result<(), String> {
+    /// There is no such user.
+    pub fn user(&self) -> Result<Option<User>, String> {
         let (Some(name), true) = (&self.user, geteuid().is_root()) else {
-            return Ok(());
+            return Ok(None);
         };
         let user = User::from_name(name).ok().flatten();
         let user = user.ok_or_else(|| format!("-u {name}: there is no such user"))?;
-        setgid(user.gid)
+        Ok(Some(user))
+    }
+
+    /// Becomes a user, with that one's groups and no others, and gives the Unix socket to it. Called before
+    /// threads start.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn become_user(&self, user: &User) -> Result<(), String> {
+        let refused = |error| format!("-u {}: {error}", user.name);
+        if let Some(socket) = &self.unix_socket {
+            chown(socket, Some(user.uid), Some(user.gid)).map_err(refused)?;
+        }
+        let name = CString::new(user.name.as_str()).map_err(|_| refused(nix::Error::EINVAL))?;
+        initgroups(&name, user.gid)
+            .and_then(|()| setgid(user.gid))
             .and_then(|()| setuid(user.uid))
-            .map_err(|error| format!("-u {name}: {error}"))
+            .map_err(refused)
     }
 
     /// Leaves the terminal if the flags ask for it. Called before threads start.
@@ -183,7 +199,7 @@ impl Flags {
             return Ok(());
         }
         // It stays in its folder, which paths may refer to.
-        let keeps_output = self.verbosity > 0;
+        let keeps_output = self.verbosity > 0 || self.slow.is_some();
         nix::unistd::daemon(true, keeps_output).map_err(|error| format!("-d: {error}"))
     }
 
@@ -195,6 +211,17 @@ impl Flags {
     /// The file for the number of the process, if the flags ask for one.
     pub fn pid_file(&self) -> Option<&Path> {
         self.pid_file.as_deref()
+    }
+
+    /// The first address of the name that it is to listen on.
+    fn address(&self) -> Result<SocketAddr, String> {
+        let addresses = (self.listen.as_str(), self.port).to_socket_addrs();
+        let first = addresses.map(|mut all| all.next());
+        match first {
+            Ok(Some(address)) => Ok(address),
+            Ok(None) => Err(format!("-l {}: it has no address", self.listen)),
+            Err(error) => Err(format!("-l {}: {error}", self.listen)),
+        }
     }
 
     /// The settings of the server that the flags ask for.
@@ -211,7 +238,7 @@ impl Flags {
         };
         let users = self.users.as_deref().map(Users::read).transpose()?;
         Ok(Settings {
-            address: SocketAddr::new(self.listen, self.port),
+            address: self.address()?,
             unix_socket: self.unix_socket.clone(),
             unix_mode: self.unix_mode,
             threads: usize::from(self.threads),

@@ -25,9 +25,16 @@ fn serve(flags: &Flags) -> Result<(), String> {
     let settings = flags.settings()?;
     // Only root may have low ports, so the sockets come before the change of the user.
     let server = Server::bind(settings).map_err(text)?;
+    // What may fail comes before the terminal is left, where errors are told.
+    let user = flags.user()?;
+    let pid_file = flags.pid_file().map(PidFile::create).transpose()?;
     flags.leave_terminal()?;
-    let pid_file = flags.pid_file().map(PidFile::write).transpose()?;
-    flags.become_user()?;
+    if let Some(file) = &pid_file {
+        file.write()?;
+    }
+    if let Some(user) = &user {
+        flags.become_user(user)?;
+    }
     if flags.is_verbose() {
         eprintln!("corelay-cached: {server:?}");
     }
@@ -47,10 +54,14 @@ fn serve(flags: &Flags) -> Result<(), String> {
 struct PidFile<'a>(&'a Path);
 
 impl<'a> PidFile<'a> {
-    fn write(path: &'a Path) -> Result<Self, String> {
-        std::fs::write(path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("-P {}: {error}", path.display()))?;
+    fn create(path: &'a Path) -> Result<Self, String> {
+        std::fs::write(path, "").map_err(|error| format!("-P {}: {error}", path.display()))?;
         Ok(Self(path))
+    }
+
+    fn write(&self) -> Result<(), String> {
+        std::fs::write(self.0, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("-P {}: {error}", self.0.display()))
     }
 }
 

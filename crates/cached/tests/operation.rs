@@ -6,7 +6,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{HANG, Lines, PROGRAM, Port, Server, wait_until};
@@ -16,6 +16,16 @@ fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// A process that ends with this.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// All that has come is answered, idle clients do not keep the server, and nobody is let in any more.
@@ -92,7 +102,7 @@ fn a_unix_socket_takes_the_place_of_the_port() {
         "-p",
         &port.to_string(),
     ];
-    let mut child = program(&arguments).spawn().unwrap();
+    let mut child = Killed(program(&arguments).spawn().unwrap());
     wait_until("the start", || UnixStream::connect(&path).is_ok());
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o750);
@@ -110,7 +120,7 @@ fn a_unix_socket_takes_the_place_of_the_port() {
     assert!(error.contains("in use") && error.contains(name), "{error}");
     assert_eq!(second.status.code(), Some(1));
     clients[0].send("shutdown\r\n");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
     assert!(!path.exists());
 }
 
@@ -204,6 +214,92 @@ fn an_idle_client_is_let_go() {
         has_gone
     });
     assert_eq!(busy.statistic("stats", "idle_kicks"), "1");
+}
+
+/// A client that takes a long answer slowly is not idle.
+#[test]
+fn a_slow_reader_is_not_idle() {
+    let server = Server::start(&["-t", "1", "-I", "64m", "-m", "256", "-o", "idle_timeout=1"]);
+    let mut client = server.connect_lines();
+    let value = vec![b'x'; 16 << 20];
+    client.send(format!("set large 0 0 {}\r\n", value.len()));
+    client.send(&value);
+    assert_eq!(client.ask(""), "STORED");
+    client.send("get large\r\n");
+    assert_eq!(client.line(), format!("VALUE large 0 {}", value.len()));
+    let mut part = vec![0; value.len() / 16];
+    for _ in 0..16 {
+        std::thread::sleep(Duration::from_millis(250));
+        client.0.read_exact(&mut part).unwrap();
+    }
+    assert_eq!(
+        (client.line().as_str(), client.line().as_str()),
+        ("", "END")
+    );
+}
+
+/// Errors are told before the terminal is left.
+#[test]
+fn a_daemon_that_cannot_start_says_so() {
+    for (arguments, error) in [
+        (
+            &["-d", "-p", "0", "-P", "/nonexistent/number"][..],
+            "/nonexistent/number",
+        ),
+        (
+            &["-d", "-p", "0", "-m", "64", "-Y", "/nonexistent"],
+            "/nonexistent",
+        ),
+    ] {
+        let output = program(arguments).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(error), "{told}");
+    }
+    if nix::unistd::geteuid().is_root() {
+        let output = program(&["-d", "-p", "0", "-u", "no such user"]).output();
+        assert_eq!(output.unwrap().status.code(), Some(1));
+    }
+}
+
+/// Whoever is started as root leaves all of root's groups behind, and its Unix socket is its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_user_has_no_groups_of_roots() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_there = nix::unistd::User::from_name("nobody").is_ok_and(|user| user.is_some());
+    if !nix::unistd::geteuid().is_root() || !is_there {
+        return;
+    }
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let path = folder.path().join("socket");
+    // As a shell of root's has it.
+    let mut command = Command::new("setpriv");
+    command.args(["--groups=0", PROGRAM, "-u", "nobody", "-A", "-s"]);
+    let Ok(child) = command.arg(&path).spawn() else {
+        return; // there is no such program
+    };
+    let mut child = Killed(child);
+    wait_until("the start", || UnixStream::connect(&path).is_ok());
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
+    let status = || std::fs::read_to_string(format!("/proc/{}/status", child.0.id())).unwrap();
+    let line = |name: &str| {
+        let status = status();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    wait_until("the change of the user", || {
+        line("Uid:") == vec![nobody.uid.to_string(); 4]
+    });
+    assert!(!line("Groups:").contains(&"0".to_owned()), "{}", status());
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(std::fs::metadata(&path).unwrap().uid(), nobody.uid.as_raw());
+    let mut client = Lines(BufReader::new(UnixStream::connect(&path).unwrap()));
+    client.send("shutdown\r\n");
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -395,6 +491,11 @@ fn bad_flags_get_one_clear_error() {
             "/nonexistent/number",
         ),
         (&["-l", "192.0.2.1"], 1, "192.0.2.1"),
+        (
+            &["-l", "no.such.name.invalid"],
+            1,
+            "-l no.such.name.invalid",
+        ),
         (&["--metrics", "192.0.2.1:1", "-p", "0"], 1, "192.0.2.1:1"),
         (&["--slow", "0"], 2, "--slow"),
         (&["stray"], 2, "stray"),

@@ -25,7 +25,7 @@ impl Clock {
         let seconds = since_1970.map_or(FIRST, |time| time.as_secs() as u32);
         Self {
             start: Instant::now(),
-            zero: seconds - FIRST,
+            zero: seconds.saturating_sub(FIRST),
             now: FIRST,
         }
     }

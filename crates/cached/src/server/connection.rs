@@ -101,6 +101,11 @@ impl Connection {
         }
     }
 
+    /// The bytes that were kept and have not been sent.
+    pub(crate) fn kept(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
     fn keep(&mut self, out: &[u8]) {
         self.output = out.to_vec();
         self.sent = 0;

@@ -32,6 +32,9 @@ const RECLAIMS: u32 = 16;
 /// The time that clients have at the end to send the rest of a command, and to take their answers.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The most clients that are taken in at a time.
+const ACCEPTED: usize = 256;
+
 /// The time after which an idle loop tries again to accept a connection that the system refused.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -145,6 +148,8 @@ impl<'a> EventLoop<'a> {
                 _ => {}
             }
             drop(dozing);
+            // An event is of a connection that was there when it came, not of a later one in its place.
+            let newest = self.generation;
             self.clock.tick();
             if self.second != self.clock.now() {
                 self.work_of_a_second();
@@ -169,7 +174,8 @@ impl<'a> EventLoop<'a> {
                     WAKE | ENDING => {}
                     LISTENER => self.accept(),
                     Token(place) => {
-                        let Some(connection) = self.connections[place].as_mut() else {
+                        let connection = self.connections[place].as_mut();
+                        let Some(connection) = connection.filter(|c| c.generation <= newest) else {
                             continue;
                         };
                         connection.may_read |= event.is_readable();
@@ -216,8 +222,9 @@ impl<'a> EventLoop<'a> {
             let Some(connection) = &self.connections[place] else {
                 continue;
             };
-            let idle = self.second.saturating_sub(connection.client.last_read());
-            if connection.turn.is_none() && Duration::from_secs(idle.into()) > limit {
+            let idle = self.second.saturating_sub(connection.client.last_active());
+            let is_served = connection.turn.as_ref().is_some_and(|turn| turn.away > 0);
+            if !is_served && Duration::from_secs(idle.into()) > limit {
                 self.counters.idle_kicks.add(1);
                 self.close(place);
             }
@@ -263,7 +270,7 @@ impl<'a> EventLoop<'a> {
 
     fn accept(&mut self) {
         self.is_refused = false;
-        loop {
+        for _ in 0..ACCEPTED {
             let Some(listener) = &self.listener else {
                 return;
             };
@@ -279,6 +286,8 @@ impl<'a> EventLoop<'a> {
                 },
             }
         }
+        // Others have their turn before the rest.
+        self.is_refused = true;
     }
 
     /// Takes a new client in, or turns it away if there are too many.
@@ -360,8 +369,14 @@ impl<'a> EventLoop<'a> {
         let Some(connection) = &mut self.connections[place] else {
             return true;
         };
-        if connection.has_output() && !connection.write_kept() {
-            return false;
+        if connection.has_output() {
+            let before = connection.kept();
+            if !connection.write_kept() {
+                return false;
+            }
+            if connection.kept() < before {
+                connection.client.note_activity(self.clock.now());
+            }
         }
         if connection.has_output() {
             return true;
@@ -384,7 +399,7 @@ impl<'a> EventLoop<'a> {
                     // A socket that has given less than was asked for is empty.
                     connection.may_read =
                         filled == BUFFER || connection.is_last || connection.stream.is_encrypted();
-                    connection.client.note_read(self.clock.now());
+                    connection.client.note_activity(self.clock.now());
                     self.counters.bytes_read.add(n as u64);
                 }
                 Outcome::Later => connection.may_read = false,
@@ -420,6 +435,9 @@ impl<'a> EventLoop<'a> {
         self.counters.bytes_written.add(self.out.len() as u64);
         if !self.out.is_empty() && !connection.write(&self.out) {
             return false;
+        }
+        if self.out.capacity() > 2 * MOST_OUTPUT {
+            self.out = Vec::with_capacity(BUFFER); // a large item was in it
         }
         if connection.turn.is_some() {
             self.send(place);

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most bytes of a request, and the time that it may take.
 const LONGEST: usize = 8 << 10;
@@ -37,14 +37,16 @@ pub(crate) fn start(listener: TcpListener, service: &Arc<Service>) -> io::Result
 
 /// Answers one request, and closes the connection.
 fn answer(mut stream: TcpStream, service: &Weak<Service>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let deadline = Instant::now() + PATIENCE;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
     let mut part = [0; 1024];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         let n = stream.read(&mut part)?;
         request.extend_from_slice(&part[..n]);
-        if n == 0 || request.len() > LONGEST {
+        if n == 0 || request.len() > LONGEST || left.is_zero() {
             return Ok(());
         }
     }

@@ -41,9 +41,10 @@ use crate::shard::Shard;
 use crate::store::Hasher;
 use crate::tls::Tls;
 use corelay::{Team, Trustees};
-use socket2::{Domain, Protocol, Socket, Type};
+use nix::sys::stat::{Mode, umask};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -179,15 +180,27 @@ fn listen_shared(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 /// A Unix socket that all threads accept clients from.
 fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
-    // A socket that an earlier server has left is in the way; one that answers is another server's.
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+    if is_socket && is_left(path) {
         std::fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(path)?;
+    // Nobody else may connect before the permissions are set.
+    let before = umask(Mode::from_bits_truncate(0o777));
+    let listener = UnixListener::bind(path);
+    umask(before);
+    let listener = listener?;
     listener.set_nonblocking(true)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(listener)
+}
+
+/// Whether a Unix socket is nobody's: an earlier server has left it.
+fn is_left(path: &Path) -> bool {
+    let connected = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        socket.connect(&SockAddr::unix(path)?)
+    });
+    connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// A server that has its sockets and does not serve yet.
@@ -318,7 +331,7 @@ impl Server {
         drop(service);
         if let Some(address) = metrics_address {
             // The thread of metrics finds that there is no server any more, and gives the port back.
-            let _ = std::net::TcpStream::connect(address);
+            let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
         }
         ended.into_iter().collect()
     }

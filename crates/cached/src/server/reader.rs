@@ -546,6 +546,9 @@ impl Reader<'_> {
             } else {
                 key
             };
+            if key.len() > text::LONGEST_KEY {
+                return at + self.refuse_keys(mode, rest);
+            }
             if !key.is_empty() {
                 self.request(operation, key, &[]);
             }

@@ -62,7 +62,9 @@ impl Service {
 
     /// The sums of all threads' counters since the last reset.
     pub(crate) fn sums(&self) -> Sums {
-        Sums::of(&self.counters).since(*lock(&self.before))
+        // First, so that a reset in between does not make it the later one.
+        let before = *lock(&self.before);
+        Sums::of(&self.counters).since(before)
     }
 
     /// Lets all sums begin anew.
@@ -123,8 +125,8 @@ pub(crate) struct Client {
     pub(crate) number: i32,
     pub(crate) peer: Peer,
     state: AtomicU8,
-    /// The second at which it last sent something.
-    last_read: AtomicU32,
+    /// The second at which it last sent something, or took a part of an answer that had to wait.
+    last_active: AtomicU32,
 }
 
 // Relaxed throughout: each is a figure by itself.
@@ -134,16 +136,16 @@ impl Client {
             number,
             peer,
             state: AtomicU8::new(State::Reading as u8),
-            last_read: AtomicU32::new(now),
+            last_active: AtomicU32::new(now),
         }
     }
 
-    pub(crate) fn note_read(&self, now: u32) {
-        self.last_read.store(now, Ordering::Relaxed);
+    pub(crate) fn note_activity(&self, now: u32) {
+        self.last_active.store(now, Ordering::Relaxed);
     }
 
-    pub(crate) fn last_read(&self) -> u32 {
-        self.last_read.load(Ordering::Relaxed)
+    pub(crate) fn last_active(&self) -> u32 {
+        self.last_active.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_state(&self, state: State) {

@@ -241,7 +241,7 @@ fn connections(service: &Service, clock: &Clock, sink: Sink<'_>) {
         sink(&format_args!("{number}:state"), &client.state());
         sink(
             &format_args!("{number}:secs_since_last_cmd"),
-            &now.saturating_sub(client.last_read()),
+            &now.saturating_sub(client.last_active()),
         );
     }
 }

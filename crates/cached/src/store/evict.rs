@@ -112,11 +112,29 @@ impl Store {
 
     fn make_room_for_segment(&mut self, now: u32) -> Result<(), Full> {
         let mut cleaned = 0;
-        while self.left() < self.log.segment_bytes() {
+        while self.left() < self.log.segment_bytes() || self.is_short_of_segments() {
             self.clean_segment(now, cleaned >= PATIENCE)?;
             cleaned += 1;
         }
         Ok(())
+    }
+
+    /// Whether few segments may be begun before some have ended. Those with values outside are small, and
+    /// may be many although there is memory.
+    fn is_short_of_segments(&self) -> bool {
+        self.log.segments_left() <= RESERVE + FEW
+    }
+
+    /// Ends a segment all of whose records are dead, unless it is being cleaned.
+    pub(super) fn end_if_dead(&mut self, segment: u32) {
+        if !self.log.is_dead(segment) {
+            return;
+        }
+        let queue = self.queues.of(self.log.queue(segment));
+        if let Some(at) = queue.iter().position(|&other| other == segment) {
+            queue.remove(at);
+            self.log.end_segment(segment);
+        }
     }
 
     /// Makes room for a value outside of the log.
@@ -181,10 +199,21 @@ impl Store {
         let dead = |segment: u32| (self.log.written(segment) - self.log.live(segment)) as usize;
         let closed = self.log.numbers();
         let closed = closed.filter(|&segment| !self.queues.is_being_written(segment));
-        let deadest = closed.max_by_key(|&segment| dead(segment));
-        if let Some(segment) = deadest
-            && dead(segment) * 100 >= self.log.segment_bytes() * MOSTLY_DEAD
-        {
+        let deadest = if self.is_short_of_segments() {
+            // By the share of what was written: cleaning it frees the segment, if not much memory.
+            let share =
+                |segment: u32| dead(segment) * 1000 / self.log.written(segment).max(1) as usize;
+            closed
+                .max_by_key(|&segment| share(segment))
+                .filter(|&segment| dead(segment) > 0)
+        } else {
+            let is_worth_it =
+                |&segment: &u32| dead(segment) * 100 >= self.log.segment_bytes() * MOSTLY_DEAD;
+            closed
+                .max_by_key(|&segment| dead(segment))
+                .filter(is_worth_it)
+        };
+        if let Some(segment) = deadest {
             let queue = self.log.queue(segment);
             self.queues.of(queue).retain(|&other| other != segment);
             return Some(Cleaning {
@@ -311,14 +340,15 @@ impl Store {
     pub fn reclaim(&mut self, bytes: usize, now: u32) -> bool {
         let mut looked_at = 0;
         loop {
-            let mut segments = self.log.numbers();
-            let Some(segment) = segments.find(|&n| self.log.earliest_expiry(n) <= now) else {
+            // The one that is due for longest, so that all come round.
+            let due = self.log.numbers();
+            let due = due.filter(|&segment| self.log.earliest_expiry(segment) <= now);
+            let Some(segment) = due.min_by_key(|&segment| self.log.earliest_expiry(segment)) else {
                 return false;
             };
             if looked_at >= bytes {
                 return true;
             }
-            drop(segments);
             looked_at += self.log.written(segment) as usize;
             self.reclaim_segment(segment, now);
         }
@@ -341,5 +371,6 @@ impl Store {
             at += self.log.step(size);
         }
         self.log.set_earliest_expiry(segment, earliest);
+        self.end_if_dead(segment);
     }
 }

@@ -106,11 +106,20 @@ impl Log {
         pages(len)
     }
 
+    /// The number of segments that may be begun before locations have no more bits for another one.
+    pub(super) fn segments_left(&self) -> usize {
+        let most = 1_usize << (32 + self.unit_bits - self.segment_bits);
+        most - (self.segments.len() - self.free.len())
+    }
+
     /// Begins a segment, whose records' cas numbers count from `base`.
     ///
     /// # Errors
-    /// The system gives no memory.
+    /// The system gives no memory, or there are as many segments as locations can tell apart.
     pub(super) fn begin_segment(&mut self, queue: Queue, base: u64) -> io::Result<u32> {
+        if self.segments_left() == 0 {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         let segment = Segment {
             bytes: MmapMut::map_anon(self.segment_bytes())?,
             base,
@@ -172,6 +181,12 @@ impl Log {
 
     pub(super) fn live(&self, number: u32) -> u32 {
         self.segment(number).live
+    }
+
+    /// Whether a segment is closed and has no record any more that the index knows.
+    pub(super) fn is_dead(&self, number: u32) -> bool {
+        let segment = self.segment(number);
+        segment.is_closed && segment.live == 0
     }
 
     pub(super) fn earliest_expiry(&self, number: u32) -> u32 {

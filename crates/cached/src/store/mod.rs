@@ -223,6 +223,7 @@ impl Store {
         let location = self.index.location(slot);
         if is_expired(self.log.record(location).expiry(), now) {
             self.remove_expired(hash, slot, location);
+            self.end_if_dead(self.log.segment_of(location));
             return None;
         }
         Some((slot, location))
@@ -342,7 +343,7 @@ impl Store {
             Some(slot) => {
                 let old = self.index.location(slot);
                 self.index.relocate(hash, slot, location);
-                self.log.retire(old);
+                self.retire(old);
                 Ok(())
             }
             None => {
@@ -351,7 +352,7 @@ impl Store {
             }
         };
         if linked.is_err() {
-            self.log.retire(location);
+            self.retire(location);
             return Err(Full);
         }
         self.counts.written += 1;
@@ -424,8 +425,14 @@ impl Store {
         };
         let location = self.index.location(slot);
         self.index.remove(hash, slot);
-        self.log.retire(location);
+        self.retire(location);
         true
+    }
+
+    /// Forgets a record that nothing leads to any more.
+    fn retire(&mut self, location: u32) {
+        self.log.retire(location);
+        self.end_if_dead(self.log.segment_of(location));
     }
 
     /// Removes all items, and gives their memory back.

@@ -183,9 +183,11 @@ impl<'a> Record<'a> {
         self.has(FETCHED)
     }
 
-    /// The seconds between the last use and `now`.
+    /// The seconds between the last use and `now`: none if that use was of a later second, as the request of
+    /// a thread whose clock is behind finds it.
     pub(super) fn idle(&self, now: u32) -> u32 {
-        short(now.wrapping_sub(read_u24(&self.bytes[2..])))
+        let idle = short(now.wrapping_sub(read_u24(&self.bytes[2..])));
+        if idle < 1 << 23 { idle } else { 0 }
     }
 
     /// The properties of a record in a segment that was begun at the number `base`.
@@ -374,7 +376,7 @@ mod tests {
             prop_assert_eq!(record.properties(base), properties);
             prop_assert_eq!((record.uses(), record.is_fetched()), (uses, is_fetched));
             let now = accessed.wrapping_add(later);
-            prop_assert_eq!(record.idle(now), later);
+            prop_assert_eq!(record.idle(now), if later < 1 << 23 { later } else { 0 });
             note_use(&mut bytes, now);
             let record = Record::read(&bytes);
             prop_assert_eq!((record.uses(), record.is_fetched()), ((uses + 1).min(3), true));

@@ -278,7 +278,7 @@ fn connections_beyond_the_limit_are_told_so() {
     }
 }
 
-/// What the server's process takes is in Linux's `/proc`.
+/// Tests of the server's memory, files and CPU time, which Linux's `/proc` tells.
 #[cfg(target_os = "linux")]
 mod resources {
     use super::*;

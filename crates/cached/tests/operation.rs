@@ -114,6 +114,10 @@ fn a_unix_socket_takes_the_place_of_the_port() {
         assert_eq!(client.lines("get a"), ["VALUE a 0 1", "x"]);
     }
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    let client = &mut clients[0];
+    assert_eq!(client.statistic("stats settings", "tcpport"), "0");
+    assert_eq!(client.statistic("stats settings", "domain_socket"), name);
+    assert_eq!(client.statistic("stats conns", "listen:addr"), "unix");
     // A second server does not take it away.
     let second = program(&["-s", name]).output().unwrap();
     let error = String::from_utf8(second.stderr).unwrap();

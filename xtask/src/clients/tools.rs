@@ -62,12 +62,12 @@ impl<'a> Tools<'a> {
                 })
             }
             Source::Debian(package) => {
-                let words = self.debian(package, client.program)?;
+                let words = debian::command(self.workspace, package, client.program)?;
                 Ok(plain(words.split(' ').map(PathBuf::from).collect()))
             }
             Source::Proxy(package) => {
                 let python = self.python()?;
-                let proxy = self.debian(package, package)?;
+                let proxy = debian::command(self.workspace, package, package)?;
                 Ok(Installed {
                     proxy,
                     ..python_program(python, program)
@@ -134,27 +134,6 @@ impl<'a> Tools<'a> {
         npm.arg("--loglevel=error");
         finish(npm, "npm")?;
         Ok(home.join("node_modules"))
-    }
-
-    /// The command of a program of Debian's: the system's own, or one that is unpacked beside it.
-    fn debian(&self, package: &str, program: &str) -> Result<String> {
-        if process::is_installed(program) {
-            return Ok(program.to_owned());
-        }
-        let places = ["usr/bin", "usr/sbin"].map(|dir| format!("{dir}/{program}"));
-        if let Some(place) = places
-            .iter()
-            .find(|place| Path::new("/").join(place).is_file())
-        {
-            return Ok(format!("/{place}"));
-        }
-        if !process::is_installed("apt-get") {
-            bail!("there is neither {program} nor apt-get");
-        }
-        let root = debian::unpacked(self.workspace, &[package])?;
-        let place = places.iter().find(|place| root.join(place).is_file());
-        let place = place.with_context(|| format!("{package} has no {program}"))?;
-        Ok(debian::program(&root, place))
     }
 }
 

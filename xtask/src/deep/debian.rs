@@ -73,8 +73,27 @@ fn libraries(root: &Path) -> PathBuf {
     root.join("usr/lib").join(multiarch())
 }
 
+/// The command of a package's program: the system's own, or one that is unpacked beside it.
+pub(crate) fn command(workspace: &Workspace, package: &str, name: &str) -> Result<String> {
+    if process::is_installed(name) {
+        return Ok(name.to_owned());
+    }
+    let places = ["usr/bin", "usr/sbin"].map(|dir| format!("{dir}/{name}"));
+    let mut own = places.iter();
+    if let Some(place) = own.find(|place| Path::new("/").join(place).is_file()) {
+        return Ok(format!("/{place}"));
+    }
+    if !process::is_installed("apt-get") {
+        bail!("there is neither {name} nor apt-get");
+    }
+    let root = unpacked(workspace, &[package])?;
+    let place = places.iter().find(|place| root.join(place).is_file());
+    let place = place.with_context(|| format!("{package} has no {name}"))?;
+    Ok(program(&root, place))
+}
+
 /// The words of a shell that run an unpacked program with the libraries that came with it.
-pub(crate) fn program(root: &Path, name: &str) -> String {
+pub(super) fn program(root: &Path, name: &str) -> String {
     let (root, libraries) = (root.display(), libraries(root).display().to_string());
     let also = libraries.replace("/usr/lib/", "/lib/");
     format!("env LD_LIBRARY_PATH={libraries}:{also} {root}/{name}")
@@ -88,7 +107,7 @@ fn parts(version: &str) -> Vec<u32> {
 
 /// Downloads and unpacks `packages`, and what they depend on and the system lacks, and gives
 /// the folder that holds `usr/`. A package of another architecture (`name:arm64`) comes alone.
-pub(crate) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathBuf> {
+pub(super) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathBuf> {
     let home = workspace.target.join("debian");
     let root = home.join("root");
     let name = packages.join("+").replace(':', "-");

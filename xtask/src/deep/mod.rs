@@ -9,6 +9,7 @@ mod capi;
 pub(crate) mod debian;
 mod hash;
 mod nodes;
+mod sequences;
 mod stress;
 mod thread;
 mod windows;
@@ -27,6 +28,7 @@ const PARTS: &[(&str, Step)] = &[
     ("address", address::run),
     ("smoke", smoke),
     ("hash", hash::run),
+    ("sequences", sequences::run),
     ("capi", capi::run),
     ("thread", thread::run),
     ("aarch64", aarch64::run),

@@ -3,7 +3,9 @@
 use super::number;
 use super::text::{BAD_FORMAT, Refused, Words};
 use crate::shard::Meta;
-use base64::prelude::{BASE64_STANDARD, Engine};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
 use std::borrow::Cow;
 
 const BAD_TOKEN: Refused = "CLIENT_ERROR bad token in command line format\r\n";
@@ -55,11 +57,14 @@ pub(crate) struct Flags {
     pub(crate) initial: u64,
     /// `D`: the difference.
     pub(crate) delta: u64,
+    /// `O`: the opaque token is too long.
+    has_long_opaque: bool,
 }
 
-/// Reads the flags of `words`.
+/// Reads the flags of `words`, whose key [`check`] has decoded if need be.
 pub(crate) fn read(words: &[u8]) -> Result<Flags, Refused> {
-    read_with(words, || true)
+    let is_decoded = true;
+    read_with(words, || is_decoded)
 }
 
 /// Reads the flags of `words`. A flag that is unknown, or that is there twice, comes before bad tokens, of
@@ -69,7 +74,7 @@ fn read_with(words: &[u8], mut decodes: impl FnMut() -> bool) -> Result<Flags, R
         delta: 1,
         ..Flags::default()
     };
-    let (mut seen, mut error, mut opaque) = (0u128, None, None);
+    let (mut seen, mut error) = (0u128, None);
     for (name, token) in each(words) {
         if name >= 127 || seen & (1 << name) != 0 {
             return Err(DUPLICATE);
@@ -116,11 +121,11 @@ fn read_with(words: &[u8], mut decodes: impl FnMut() -> bool) -> Result<Flags, R
                 *flag = true;
                 Ok(())
             }
-            b'O' if token.len() > LONGEST_OPAQUE => {
-                opaque = Some(LONG_OPAQUE);
+            b'O' => {
+                flags.has_long_opaque = token.len() > LONGEST_OPAQUE;
                 Ok(())
             }
-            b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => Ok(()),
+            b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => Ok(()),
             _ => return Err(INVALID),
         };
         // As in memcached, that of the client's flags is told only if there is no other.
@@ -130,7 +135,7 @@ fn read_with(words: &[u8], mut decodes: impl FnMut() -> bool) -> Result<Flags, R
             read.err().or(error)
         };
     }
-    error.or(opaque).map_or(Ok(flags), Err)
+    error.map_or(Ok(flags), Err)
 }
 
 /// Checks the number of a command's flags.
@@ -162,18 +167,24 @@ pub(crate) fn check<'k>(
     let mut name = Cow::Borrowed(key);
     let checked = read_with(words, || decode(key).map(|key| name = key).is_some());
     let flags = checked.map_err(|refused| match command {
-        Meta::Delete | Meta::Arithmetic if refused != LONG_OPAQUE => INVALID_OR_DUPLICATE,
+        Meta::Delete | Meta::Arithmetic => INVALID_OR_DUPLICATE,
         _ => refused,
     })?;
     match (command, flags.mode) {
         (Meta::Set, Some(mode)) if !b"EAPRS".contains(&mode) => Err(BAD_MODE),
         (Meta::Arithmetic, Some(mode)) if !b"ID+-".contains(&mode) => Err(BAD_ARITHMETIC_MODE),
+        // As in memcached, this comes last.
+        _ if flags.has_long_opaque => Err(LONG_OPAQUE),
         _ => Ok(name),
     }
 }
 
+/// The code of keys in base64. As in memcached, the last digit's bits that belong to no byte may be set.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, PAD.with_decode_allow_trailing_bits(true));
+
 fn decode(key: &[u8]) -> Option<Cow<'static, [u8]>> {
-    let key = BASE64_STANDARD.decode(key).ok()?;
+    let key = BASE64.decode(key).ok()?;
     (!key.is_empty()).then_some(Cow::Owned(key))
 }
 

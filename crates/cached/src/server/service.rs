@@ -60,6 +60,14 @@ impl Service {
         }
     }
 
+    /// The address that clients come to.
+    pub(crate) fn listening(&self) -> Peer {
+        match self.settings.unix_socket {
+            Some(_) => Peer::Unix,
+            None => Peer::Tcp(self.address),
+        }
+    }
+
     /// The sums of all threads' counters since the last reset.
     pub(crate) fn sums(&self) -> Sums {
         // First, so that a reset in between does not make it the later one.
@@ -90,7 +98,7 @@ impl Service {
     }
 }
 
-/// The address of a client.
+/// The address of a client, or of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
     Tcp(SocketAddr),

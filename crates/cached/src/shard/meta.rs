@@ -1,6 +1,6 @@
 //! Meta commands.
 
-use super::{NO_NUMBER, NotAdded, Request, Shard};
+use super::{NO_NUMBER, NotAdded, Request, Shard, renewed};
 use crate::protocol::meta::{self, Flags};
 use crate::protocol::number;
 use crate::server::clock::Clock;
@@ -33,9 +33,9 @@ struct Told<'a> {
 #[derive(Clone, Copy)]
 struct Expiry {
     second: u32,
-    /// What the flag `T` sets it to.
+    /// The second that the flag `T` sets.
     touched: Option<u32>,
-    /// What the flag `N` sets it to, if the item is new.
+    /// The second that the flag `N` sets, if the item is new.
     vivified: Option<u32>,
 }
 
@@ -219,11 +219,7 @@ impl Shard {
                     [value, old.value]
                 };
                 let whole = parts.concat();
-                properties = Properties {
-                    is_stale: false,
-                    is_won: false,
-                    ..old.properties
-                };
+                properties = renewed(old.properties);
                 let fits = whole.len() + key.len() <= self.largest_item;
                 joined = Some(whole);
                 if fits { b"HD" } else { b"NS" }

@@ -435,11 +435,13 @@ impl Shard {
     }
 }
 
-/// The properties of an item that takes the place of an older one: it is not stale.
+/// The properties of an item that takes the place of a shorter one, which leaves its marks behind, as in
+/// memcached.
 fn renewed(old: Properties) -> Properties {
     Properties {
         is_stale: false,
         is_won: false,
+        is_binary: false,
         ..old
     }
 }

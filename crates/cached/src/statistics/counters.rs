@@ -100,8 +100,9 @@ counters! {
     idle_kicks,
     /// Requests that the shard has run.
     requests,
-    /// Those of them that came from another thread's connections, and the batches that they came in.
+    /// Requests that the shard has run for another thread's connections.
     delegated,
+    /// Batches in which such requests came.
     batches,
     /// Reads of a connection whose requests took longer than the limit of `--slow`.
     slow_requests,

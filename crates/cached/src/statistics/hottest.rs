@@ -13,7 +13,7 @@ const TOLD: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Share {
     pub(crate) key: Box<[u8]>,
-    /// Its requests a second, as samples tell.
+    /// The requests for the key in a second, by samples.
     pub(crate) rate: f64,
 }
 

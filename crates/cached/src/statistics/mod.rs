@@ -159,7 +159,11 @@ fn settings(service: &Service, sink: Sink<'_>) {
     let yes = |is: bool| if is { "yes" } else { "no" };
     sink(&"maxbytes", &settings.memory);
     sink(&"maxconns", &settings.connections);
-    sink(&"tcpport", &service.address.port());
+    let port = match service.listening() {
+        Peer::Tcp(address) => address.port(),
+        Peer::Unix => 0,
+    };
+    sink(&"tcpport", &port);
     sink(&"udpport", &0);
     sink(&"inter", &service.address.ip());
     sink(&"verbosity", &settings.verbosity);
@@ -231,7 +235,7 @@ fn slabs(service: &Service, sink: Sink<'_>) {
 
 fn connections(service: &Service, clock: &Clock, sink: Sink<'_>) {
     let now = clock.now();
-    let listening = Peer::Tcp(service.address);
+    let listening = service.listening();
     sink(&"listen:addr", &listening);
     sink(&"listen:state", &"conn_listening");
     for client in service.clients() {

@@ -138,9 +138,10 @@ fn value(random: &mut Random) -> Vec<u8> {
     value
 }
 
-/// Whether corelay-cached answers a command differently on purpose: client flags of more than 32 bits, which
-/// memcached cuts, and characters in a key that are not base64's, which it skips.
-pub(crate) fn differs(command: &Command) -> bool {
+/// Whether corelay-cached answers some of these commands differently on purpose: client flags of more than 32
+/// bits, which memcached cuts; keys with characters that base64 has not, or not there, which it skips; and
+/// opaque tokens that are too long, which it refuses after it has done what was asked.
+pub(crate) fn differs(commands: &[Command]) -> bool {
     let is_long = |word: &[u8]| {
         let word = word.strip_prefix(b"F").unwrap_or(word);
         let number = std::str::from_utf8(word)
@@ -148,18 +149,36 @@ pub(crate) fn differs(command: &Command) -> bool {
             .and_then(|word| word.parse().ok());
         number.is_some_and(|number: u64| number > u64::from(u32::MAX))
     };
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
-    let is_loose = |line: &[u8]| {
-        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-        words.contains(&&b"b"[..]) && words.get(1).is_some_and(|key| !key.iter().all(is_base64))
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
+    // Signs that fill a key up stand at its end.
+    let is_good = |key: &[u8]| {
+        let end = key
+            .iter()
+            .position(|&byte| byte == b'=')
+            .unwrap_or(key.len());
+        let (digits, signs) = key.split_at(end);
+        digits.iter().all(is_base64) && signs.iter().all(|&byte| byte == b'=')
     };
-    command.pieces.iter().any(|piece| match piece {
-        Piece::Bytes(bytes) => {
-            bytes.split(|byte| byte.is_ascii_whitespace()).any(is_long)
-                || bytes.split(|&byte| byte == b'\n').any(is_loose)
+    let is_loose = |line: &[u8]| {
+        let words: Vec<&[u8]> = line.trim_ascii_end().split(|&byte| byte == b' ').collect();
+        words.contains(&&b"b"[..]) && words.get(1).is_some_and(|key| !is_good(key))
+    };
+    let is_refused_late = |line: &[u8]| {
+        let mut words = line.split(u8::is_ascii_whitespace);
+        let is_long = |word: &[u8]| word.starts_with(b"O") && word.len() > 32;
+        matches!(words.next(), Some(b"mg" | b"ma")) && words.any(is_long)
+    };
+    // Together, since a damaged line may end in the next command.
+    let mut bytes = Vec::new();
+    for piece in commands.iter().flat_map(|command| &command.pieces) {
+        match piece {
+            Piece::Bytes(more) => bytes.extend_from_slice(more),
+            Piece::Cas(..) | Piece::Now(..) => bytes.push(b'1'),
         }
-        Piece::Cas(..) | Piece::Now(..) => false,
-    })
+    }
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    bytes.split(u8::is_ascii_whitespace).any(is_long)
+        || lines.any(|line| is_loose(line) || is_refused_late(line))
 }
 
 /// A number that is appended to a line: a cas number, which may not exist.

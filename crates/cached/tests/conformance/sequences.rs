@@ -50,8 +50,9 @@ impl Sequence {
                 0 => command,
                 _ => grammar::damage(&mut random, &command),
             };
-            if !grammar::differs(&command) {
-                damaged.push(command);
+            damaged.push(command);
+            if grammar::differs(&damaged) {
+                damaged.pop();
             }
         }
         let delivery = match random.below(10) {

@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// The length of a block.
 const BLOCK: Duration = Duration::from_millis(250);
-/// The parts that are measured, each about as long as the limit.
-pub(super) const PARTS: u64 = 8;
 
 /// The commands of the two servers, without the flags of a point.
 struct Servers {

@@ -5,6 +5,7 @@ use crate::tls::Tls;
 use clap::Parser;
 use nix::unistd::{User, chown, geteuid, initgroups, setgid, setuid};
 use std::ffi::CString;
+use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -27,9 +28,16 @@ pub struct Flags {
     /// The TCP port.
     #[arg(short = 'p', long = "port", default_value_t = 11211)]
     port: u16,
-    /// The address to listen on, or a name that has one. Others than this machine's own must be asked for.
-    #[arg(short = 'l', long = "listen", default_value = "127.0.0.1")]
-    listen: String,
+    /// The addresses to listen on, or names that have one, with commas between them. Each may have a port of
+    /// its own. Others than this machine's own must be asked for.
+    #[arg(
+        short = 'l',
+        long = "listen",
+        value_name = "ADDRESS[:PORT]",
+        value_delimiter = ',',
+        default_value = "127.0.0.1"
+    )]
+    listen: Vec<String>,
     /// The UDP port. There is no UDP: only 0 is taken.
     #[arg(short = 'U', long = "udp-port", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1))]
     udp: u16,
@@ -213,15 +221,28 @@ impl Flags {
         self.pid_file.as_deref()
     }
 
-    /// The first address of the name that it is to listen on.
-    fn address(&self) -> Result<SocketAddr, String> {
-        let addresses = (self.listen.as_str(), self.port).to_socket_addrs();
-        let first = addresses.map(|mut all| all.next());
-        match first {
-            Ok(Some(address)) => Ok(address),
-            Ok(None) => Err(format!("-l {}: it has no address", self.listen)),
-            Err(error) => Err(format!("-l {}: {error}", self.listen)),
+    /// The first address of a name that it is to listen on.
+    fn address(&self, listen: &str) -> Result<SocketAddr, String> {
+        let refused = |why: &dyn Display| format!("-l {listen}: {why}");
+        if let Ok(address) = listen.parse() {
+            return Ok(SocketAddr::new(address, self.port));
         }
+        let (name, port) = match listen.rsplit_once(':') {
+            Some((name, port)) => {
+                let number = port.parse();
+                (
+                    name,
+                    number.map_err(|_| refused(&format!("{port} is no port")))?,
+                )
+            }
+            None => (listen, self.port),
+        };
+        let inner = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'));
+        let addresses = (inner.unwrap_or(name), port).to_socket_addrs();
+        let first = addresses.map_err(|error| refused(&error))?.next();
+        first.ok_or_else(|| refused(&"it has no address"))
     }
 
     /// The settings of the server that the flags ask for.
@@ -237,8 +258,10 @@ impl Flags {
             (true, ..) => return Err("-Z needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
         };
         let users = self.users.as_deref().map(Users::read).transpose()?;
+        let addresses = self.listen.iter().map(|listen| self.address(listen));
+        let addresses: Result<_, _> = addresses.collect();
         Ok(Settings {
-            address: self.address()?,
+            addresses: addresses?,
             unix_socket: self.unix_socket.clone(),
             unix_mode: self.unix_mode,
             threads: usize::from(self.threads),

@@ -84,6 +84,29 @@ fn a_client_ends_the_server_if_the_flag_allows_it() {
 }
 
 #[test]
+fn several_addresses_are_listened_on() {
+    let other = Port::take();
+    let own = format!("127.0.0.3:{}", other.number);
+    let server = Server::start(&["-t", "2", "-l", "127.0.0.1,127.0.0.2", "-l", &own]);
+    let port = server.address.port();
+    let mut client = server.connect_lines();
+    assert_eq!(client.ask("set a 0 0 1\r\nx"), "STORED");
+    let addresses = [
+        format!("127.0.0.1:{port}"),
+        format!("127.0.0.2:{port}"),
+        own,
+    ];
+    for (n, address) in addresses.iter().enumerate() {
+        let mut client = Lines(BufReader::new(TcpStream::connect(address).unwrap()));
+        assert_eq!(client.lines("get a"), ["VALUE a 0 1", "x"]);
+        let told = client.statistic("stats conns", &format!("listen{n}:addr"));
+        assert_eq!(told, format!("tcp:{address}"));
+    }
+    let inter = client.statistic("stats settings", "inter");
+    assert_eq!(inter, "127.0.0.1,127.0.0.2,127.0.0.3");
+}
+
+#[test]
 fn a_unix_socket_takes_the_place_of_the_port() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
@@ -117,7 +140,8 @@ fn a_unix_socket_takes_the_place_of_the_port() {
     let client = &mut clients[0];
     assert_eq!(client.statistic("stats settings", "tcpport"), "0");
     assert_eq!(client.statistic("stats settings", "domain_socket"), name);
-    assert_eq!(client.statistic("stats conns", "listen:addr"), "unix");
+    assert_eq!(client.statistic("stats settings", "inter"), "NULL");
+    assert_eq!(client.statistic("stats conns", "listen0:addr"), "unix");
     // A second server does not take it away.
     let second = program(&["-s", name]).output().unwrap();
     let error = String::from_utf8(second.stderr).unwrap();
@@ -495,6 +519,8 @@ fn bad_flags_get_one_clear_error() {
             "/nonexistent/number",
         ),
         (&["-l", "192.0.2.1"], 1, "192.0.2.1"),
+        (&["-l", "127.0.0.1:x"], 1, "-l 127.0.0.1:x"),
+        (&["-l", "127.0.0.1:0,127.0.0.1:65536"], 1, "127.0.0.1:65536"),
         (
             &["-l", "no.such.name.invalid"],
             1,

@@ -17,7 +17,7 @@
 //! reason = "a stale tail only makes try_lock fail once more"
 //! ```
 //!
-//! Mutants are applied to a copy of the tree. A mutant that does not compile proves
+//! Mutants are applied to copies of the tree, one for each CPU. A mutant that does not compile proves
 //! nothing and is not caught; so is one whose test fails without it.
 
 mod coverage;

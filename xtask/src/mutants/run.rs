@@ -1,4 +1,4 @@
-//! Applies mutants one after the other and demands that their tests fail.
+//! Applies mutants, one to a copy of the tree at a time, and demands that their tests fail.
 
 use super::entry::{Entry, Proof};
 use super::tree;
@@ -7,9 +7,12 @@ use crate::process::seconds;
 use crate::source;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A test that is still running after ten times its usual time, and at least this,
@@ -27,36 +30,90 @@ enum Fate {
 }
 
 /// Applies every entry that has a test; whether each was caught, and the counts.
+///
+/// Each CPU has a copy of the tree and takes the entries of one test program after the other, so that
+/// its next build is a small one.
 pub(crate) fn all(workspace: &Workspace, entries: &[&Entry]) -> Result<(bool, String)> {
-    let mut bench = Bench::new(workspace)?;
-    let mut counts = [("caught", 0), ("SURVIVED", 0), ("NOT PROVEN", 0)];
+    let mut programs: BTreeMap<&Target, Vec<(&Entry, &Proof)>> = BTreeMap::new();
     for entry in entries {
-        let Some(proof) = &entry.proof else { continue };
-        let start = Instant::now();
-        let source = workspace::read(&entry.path)?;
-        let fate = bench.try_one(entry, proof, &source)?;
-        let (index, detail) = match fate {
-            Fate::Caught => (0, String::new()),
-            Fate::CaughtByHanging => (0, " (hangs)".to_owned()),
-            Fate::Survived => (1, String::new()),
-            Fate::NotProven(why) => (2, format!(": {why}")),
+        if let Some(proof) = &entry.proof {
+            programs
+                .entry(&proof.target)
+                .or_default()
+                .push((entry, proof));
+        }
+    }
+    let lanes = thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    let lanes = lanes.min(programs.len());
+    let mut programs: Vec<_> = programs.into_values().collect();
+    // The longest first, so that all copies are done at about the same time.
+    programs.sort_by_key(|program| Reverse(program.len()));
+    let programs = Mutex::new(programs.into_iter());
+    let next = || programs.lock().expect("no thread panics").next();
+    let counts = Mutex::new(Counts::default());
+    let work = |lane| {
+        let mut bench = Bench::new(workspace, lane)?;
+        while let Some(program) = next() {
+            for (entry, proof) in program {
+                let start = Instant::now();
+                let source = workspace::read(&entry.path)?;
+                let fate = bench.try_one(entry, proof, &source)?;
+                let mut counts = counts.lock().expect("no thread panics");
+                counts.add(entry, proof, &source, fate, start.elapsed());
+            }
+        }
+        anyhow::Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..lanes)
+            .map(|lane| scope.spawn(move || work(lane)))
+            .collect();
+        let mut ended = threads.into_iter().map(|thread| thread.join());
+        ended.try_for_each(|ended| ended.expect("no thread panics"))
+    })?;
+    let counts = counts.into_inner().expect("no thread panics");
+    let note = counts.words();
+    println!("mutants: {note}");
+    Ok((counts.is_good(), note))
+}
+
+/// How many mutants came out in which way.
+#[derive(Debug, Default)]
+struct Counts {
+    caught: usize,
+    survived: usize,
+    not_proven: usize,
+}
+
+impl Counts {
+    /// Adds a mutant of `source`, and says how it came out.
+    fn add(&mut self, entry: &Entry, proof: &Proof, source: &str, fate: Fate, time: Duration) {
+        let (word, count, detail) = match fate {
+            Fate::Caught => ("caught", &mut self.caught, String::new()),
+            Fate::CaughtByHanging => ("caught", &mut self.caught, " (hangs)".to_owned()),
+            Fate::Survived => ("SURVIVED", &mut self.survived, String::new()),
+            Fate::NotProven(why) => ("NOT PROVEN", &mut self.not_proven, format!(": {why}")),
         };
-        let (word, count) = &mut counts[index];
         *count += 1;
-        let start_of = |range: std::ops::Range<usize>| source::line_of(&source, range.start);
-        let line = entry.locate(&source).map_or(0, start_of);
-        let (time, test) = (seconds(start.elapsed()), &proof.test);
-        let (file, of) = (&entry.file, &proof.target.name);
+        let range = entry.locate(source);
+        let line = range.map_or(0, |range| source::line_of(source, range.start));
+        let (file, of, test) = (&entry.file, &proof.target.name, &proof.test);
+        let time = seconds(time);
         println!("{word:10} {time:>8} {file}:{line} {of}::{test}{detail}");
-        if index > 0 {
+        if word != "caught" {
             let [find, replace] = [&entry.find, &proof.replace].map(|text| one_line(text));
             println!("           {find} → {replace}");
         }
     }
-    let words = counts.map(|(word, count)| format!("{count} {}", word.to_lowercase()));
-    let note = words.join(", ");
-    println!("mutants: {note}");
-    Ok((counts[1].1 + counts[2].1 == 0, note))
+
+    fn is_good(&self) -> bool {
+        self.survived + self.not_proven == 0
+    }
+
+    fn words(&self) -> String {
+        let [caught, survived, not_proven] = [self.caught, self.survived, self.not_proven];
+        format!("{caught} caught, {survived} survived, {not_proven} not proven")
+    }
 }
 
 fn one_line(text: &str) -> String {
@@ -66,19 +123,23 @@ fn one_line(text: &str) -> String {
 /// A test of the copy, built and run, or why it was not built.
 type Tried = Result<TestRun, String>;
 
-/// The copy of the tree and what its unchanged tests do.
+/// A copy of the tree and what its unchanged tests do.
 struct Bench<'a> {
     workspace: &'a Workspace,
+    /// The folder of the copy, and of what is built from it.
+    home: PathBuf,
     root: PathBuf,
     /// How long a test takes without a mutant, or why it proves nothing.
     usual: BTreeMap<(Target, String), Result<Duration, String>>,
 }
 
 impl<'a> Bench<'a> {
-    fn new(workspace: &'a Workspace) -> Result<Self> {
+    fn new(workspace: &'a Workspace, lane: usize) -> Result<Self> {
+        let home = workspace.target.join("mutants").join(lane.to_string());
         Ok(Self {
             workspace,
-            root: tree::copy(workspace)?,
+            root: tree::copy(workspace, &home)?,
+            home,
             usual: BTreeMap::new(),
         })
     }
@@ -111,7 +172,7 @@ impl<'a> Bench<'a> {
     fn run(&self, proof: &Proof, limit: Option<Duration>) -> Result<Tried> {
         let targets = std::slice::from_ref(&proof.target);
         let checker = Checker::of(&proof.target.name);
-        let into = self.workspace.target.join("mutants").join(checker.name());
+        let into = self.home.join(checker.name());
         let built = binaries::build(&self.root, &into, checker, targets, Stdio::piped())?;
         let binaries = match built {
             Ok(binaries) => binaries,
@@ -198,7 +259,7 @@ mod tests {
         ]);
         let (entries, findings) = super::super::entry::load(&workspace).unwrap();
         assert_eq!(findings, []);
-        let mut bench = Bench::new(&workspace).unwrap();
+        let mut bench = Bench::new(&workspace, 0).unwrap();
         let try_one = |entry: &Entry| {
             let proof = entry.proof.as_ref().unwrap();
             bench.try_one(entry, proof, source).unwrap()

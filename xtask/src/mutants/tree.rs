@@ -1,4 +1,4 @@
-//! The copy of the tree that mutants are applied to.
+//! The copies of the tree that mutants are applied to.
 
 use crate::workspace::{self, Workspace};
 use anyhow::{Context, Result};
@@ -6,13 +6,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Brings the copy up to date and gives its root.
+/// Brings the copy in `home` up to date and gives its root.
 ///
 /// Files that are already the same are left alone, so that their times stay and cargo
 /// rebuilds only what differs.
-pub(crate) fn copy(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn copy(workspace: &Workspace, home: &Path) -> Result<PathBuf> {
     let (from, target) = (&workspace.root, &workspace.target);
-    let root = target.join("mutants").join("tree");
+    let root = home.join("tree");
     // The build folder may have another name than `target`, below the root or above it.
     let is_built = |path: &Path| target.starts_with(from) && path.starts_with(target);
     for path in workspace::files_below(from, "")? {
@@ -49,7 +49,8 @@ fn the_copy_follows_the_tree() {
     let files = [("a/b.rs", "one"), ("c.md", "two"), ("target/x", "no")];
     let (_dir, workspace) = workspace::fake(&files);
     symlink("a", workspace.root.join("linked")).unwrap();
-    let root = copy(&workspace).unwrap();
+    let home = workspace.target.join("copies");
+    let root = copy(&workspace, &home).unwrap();
     let text = || fs::read_to_string(root.join("a/b.rs")).unwrap();
     let time = || fs::metadata(root.join("c.md")).unwrap().modified().unwrap();
     assert_eq!(text(), "one");
@@ -59,7 +60,7 @@ fn the_copy_follows_the_tree() {
     let before = time();
     fs::write(root.join("a/b.rs"), "mutated").unwrap();
     fs::write(root.join("stray"), "").unwrap();
-    copy(&workspace).unwrap();
+    copy(&workspace, &home).unwrap();
     assert_eq!(text(), "one");
     assert!(!root.join("stray").exists());
     assert_eq!(time(), before);

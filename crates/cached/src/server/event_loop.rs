@@ -40,6 +40,7 @@ const RETRY: Duration = Duration::from_millis(20);
 
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
+/// The token of all listening sockets: each of them is tried then.
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
 const ENDING: Token = Token(usize::MAX - 2);
@@ -59,8 +60,8 @@ pub(crate) struct EventLoop<'a> {
     clock: Clock,
     counters: &'a Counters,
     poll: Poll,
-    /// The socket that clients come from, until the server ends.
-    listener: Option<Listener>,
+    /// The sockets that clients come from, until the server ends.
+    listeners: Vec<Listener>,
     /// Whether the system has refused a connection, for lack of file descriptors perhaps. Nothing tells
     /// when it would not any more, since another thread may close one. So each turn of the loop tries
     /// again, and an idle loop makes a turn after [`RETRY`].
@@ -85,15 +86,17 @@ pub(crate) struct EventLoop<'a> {
 }
 
 impl<'a> EventLoop<'a> {
-    /// Makes the loop of `me`, which accepts connections from `listener`.
+    /// Makes the loop of `me`, which accepts connections from `listeners`.
     pub(crate) fn new(
         me: &'a Member,
         service: &'a Service,
-        mut listener: Listener,
+        mut listeners: Vec<Listener>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let registry = poll.registry();
-        registry.register(listener.source(), LISTENER, Interest::READABLE)?;
+        for listener in &mut listeners {
+            registry.register(listener.source(), LISTENER, Interest::READABLE)?;
+        }
         let wake = me.wake_fd()?.as_raw_fd();
         registry.register(&mut SourceFd(&wake), WAKE, Interest::READABLE)?;
         service.ending.wakes(Waker::new(registry, ENDING)?);
@@ -103,7 +106,7 @@ impl<'a> EventLoop<'a> {
             clock: service.clock.clone(),
             counters: &service.counters[me.number()],
             poll,
-            listener: Some(listener),
+            listeners,
             is_refused: false,
             connections: Vec::new(),
             free: Vec::new(),
@@ -249,7 +252,7 @@ impl<'a> EventLoop<'a> {
     fn end(&mut self) -> bool {
         let deadline = *self.deadline.get_or_insert_with(|| {
             // New clients find nobody, and old ones are looked at once more.
-            self.listener = None;
+            self.listeners.clear();
             self.queued = (0..self.connections.len()).collect();
             for connection in self.connections.iter_mut().flatten() {
                 connection.is_queued = true;
@@ -270,12 +273,16 @@ impl<'a> EventLoop<'a> {
 
     fn accept(&mut self) {
         self.is_refused = false;
+        for listener in 0..self.listeners.len() {
+            self.accept_from(listener);
+        }
+    }
+
+    fn accept_from(&mut self, listener: usize) {
         for _ in 0..ACCEPTED {
-            let Some(listener) = &self.listener else {
-                return;
-            };
+            let listener = &self.listeners[listener];
             match listener.accept() {
-                Ok((stream, peer)) => self.welcome(stream, peer),
+                Ok((stream, peer)) => self.welcome(stream, peer, listener.address()),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
@@ -291,7 +298,7 @@ impl<'a> EventLoop<'a> {
     }
 
     /// Takes a new client in, or turns it away if there are too many.
-    fn welcome(&mut self, mut stream: Stream, peer: Peer) {
+    fn welcome(&mut self, mut stream: Stream, peer: Peer, listening: Peer) {
         let service = self.service;
         // Relaxed: a count by itself. Several threads may exceed it for a moment.
         let before = service.connections.fetch_add(1, Ordering::Relaxed);
@@ -317,7 +324,12 @@ impl<'a> EventLoop<'a> {
         }
         self.generation += 1;
         self.counters.total_connections.add(1);
-        let client = Arc::new(Client::new(stream.number(), peer, self.clock.now()));
+        let client = Arc::new(Client::new(
+            stream.number(),
+            peer,
+            listening,
+            self.clock.now(),
+        ));
         service.set_client(self.me.number(), place, Some(Arc::clone(&client)));
         if service.settings.verbosity > 1 {
             // An error has nobody to be told to.
@@ -403,6 +415,7 @@ impl<'a> EventLoop<'a> {
                     self.counters.bytes_read.add(n as u64);
                 }
                 Outcome::Later => connection.may_read = false,
+                Outcome::Again => connection.may_read = true,
                 Outcome::Gone => has_gone = true,
             }
         }

@@ -1,5 +1,5 @@
-//! The server: threads that are members of a team, each with an event loop, a listening socket and
-//! a shard.
+//! The server: threads that are members of a team, each with an event loop, listening sockets and a
+//! shard.
 //!
 //! | file | idea |
 //! |---|---|
@@ -60,12 +60,12 @@ pub(crate) const VERSION: &str = "1.6.18";
 /// use corelay_cached::server::{Server, Settings};
 ///
 /// let settings = Settings {
-///     address: "127.0.0.1:0".parse()?,
+///     addresses: vec!["127.0.0.1:0".parse()?],
 ///     threads: 2,
 ///     ..Settings::default()
 /// };
 /// let server = Server::bind(settings)?;
-/// let (address, handle) = (server.address(), server.handle());
+/// let (address, handle) = (server.addresses()[0], server.handle());
 /// let thread = std::thread::spawn(|| server.run());
 ///
 /// use std::io::{Read, Write};
@@ -81,8 +81,9 @@ pub(crate) const VERSION: &str = "1.6.18";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The address that it listens on. With port 0 the system chooses one: [`Server::address`].
-    pub address: SocketAddr,
+    /// The addresses that it listens on. With port 0 the system chooses one: [`Server::addresses`]. An address
+    /// of IPv6 is for clients of IPv6 alone, as in memcached.
+    pub addresses: Vec<SocketAddr>,
     /// The path of a Unix socket that it listens on instead.
     pub unix_socket: Option<PathBuf>,
     /// The permissions of that socket.
@@ -123,7 +124,7 @@ impl Default for Settings {
     /// The settings of memcached without flags, on this machine's own address.
     fn default() -> Self {
         Self {
-            address: SocketAddr::from(([127, 0, 0, 1], 11211)),
+            addresses: vec![SocketAddr::from(([127, 0, 0, 1], 11211))],
             unix_socket: None,
             unix_mode: 0o700,
             threads: 4,
@@ -145,10 +146,9 @@ impl Default for Settings {
     }
 }
 
-/// A listening socket for each of `threads`, all on one port. Another server's port is refused, also
-/// if that one shares it among its threads.
-fn listen(settings: &Settings) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
-    let address = settings.address;
+/// A listening socket for each thread, all on one port. Another server's port is refused, also if that one
+/// shares it among its threads.
+fn listen(address: SocketAddr, settings: &Settings) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
     // Without the wish to share: it fails if anybody has the port.
     let alone = socket(address)?;
     alone.bind(&address.into())?;
@@ -164,6 +164,10 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
+    if address.is_ipv6() {
+        // So that all addresses of both kinds may have one port.
+        socket.set_only_v6(true)?;
+    }
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
@@ -206,8 +210,9 @@ fn is_left(path: &Path) -> bool {
 /// A server that has its sockets and does not serve yet.
 pub struct Server {
     settings: Settings,
-    address: SocketAddr,
-    listeners: Vec<Listener>,
+    addresses: Vec<SocketAddr>,
+    /// Those of each thread.
+    listeners: Vec<Vec<Listener>>,
     metrics: Option<TcpListener>,
     ending: Arc<Ending>,
 }
@@ -217,32 +222,37 @@ impl Server {
     ///
     /// # Errors
     /// An address is in use, or not this machine's, or the system has no more file descriptors. The error
-    /// names the address.
+    /// names the address. Or there is none.
     pub fn bind(settings: Settings) -> io::Result<Self> {
         let named = |name: &dyn std::fmt::Display| {
             let name = name.to_string();
             move |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"))
         };
-        let mut address = settings.address;
-        let listeners = match &settings.unix_socket {
-            Some(path) => {
-                let listener =
-                    listen_unix(path, settings.unix_mode).map_err(named(&path.display()))?;
-                let clone = |_| {
-                    let listener = mio::net::UnixListener::from_std(listener.try_clone()?);
-                    Ok(Listener::Unix(listener))
-                };
-                (0..settings.threads)
-                    .map(clone)
-                    .collect::<io::Result<_>>()?
+        let mut listeners: Vec<Vec<Listener>> = Vec::new();
+        listeners.resize_with(settings.threads, Vec::new);
+        let mut addresses = Vec::new();
+        if let Some(path) = &settings.unix_socket {
+            let socket = listen_unix(path, settings.unix_mode).map_err(named(&path.display()))?;
+            for own in &mut listeners {
+                let socket = mio::net::UnixListener::from_std(socket.try_clone()?);
+                own.push(Listener::Unix(socket));
             }
-            None => {
-                let (chosen, listeners) = listen(&settings).map_err(named(&address))?;
-                address = chosen;
-                let mio = |listener| Listener::Tcp(mio::net::TcpListener::from_std(listener));
-                listeners.into_iter().map(mio).collect()
+        } else {
+            for &address in &settings.addresses {
+                let (address, sockets) = listen(address, &settings).map_err(named(&address))?;
+                addresses.push(address);
+                for (own, socket) in listeners.iter_mut().zip(sockets) {
+                    own.push(Listener::Tcp(
+                        mio::net::TcpListener::from_std(socket),
+                        address,
+                    ));
+                }
             }
-        };
+            if addresses.is_empty() {
+                let none = "there is no address to listen on";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, none));
+            }
+        }
         let metrics = match settings.metrics {
             Some(address) => Some(TcpListener::bind(address).map_err(named(&address))?),
             None => None,
@@ -250,16 +260,16 @@ impl Server {
         let ending = Arc::new(Ending::new(settings.threads));
         Ok(Self {
             settings,
-            address,
+            addresses,
             listeners,
             metrics,
             ending,
         })
     }
 
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// The addresses that it listens on, in the order of the settings: none if it has a Unix socket.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// The address at which it gives statistics for Prometheus, if it does.
@@ -286,7 +296,7 @@ impl Server {
         let hasher = Hasher::default();
         let mut service = Service::new(
             settings.clone(),
-            self.address,
+            self.addresses.clone(),
             hasher.clone(),
             Arc::clone(&self.ending),
         );
@@ -301,22 +311,15 @@ impl Server {
             metrics::start(listener, &service)?;
         }
         // Each thread takes its own.
-        let listeners: Vec<_> = self
-            .listeners
-            .into_iter()
-            .map(|l| Mutex::new(Some(l)))
-            .collect();
+        let listeners: Vec<_> = self.listeners.into_iter().map(Mutex::new).collect();
         // All files of all threads are opened before one accepts connections, which may take as many as
         // the system gives.
         let all_made = Barrier::new(settings.threads);
         let ended = team.run(|me| {
-            let mut listener = listeners[me.number()]
+            let own = &mut *listeners[me.number()]
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            let listener = listener
-                .take()
-                .ok_or_else(|| io::Error::other("no listener"));
-            let made = listener.and_then(|listener| EventLoop::new(me, &service, listener));
+            let made = EventLoop::new(me, &service, std::mem::take(own));
             if made.is_err() {
                 // None serves if one cannot.
                 let _ = service.ending.begin();
@@ -340,7 +343,7 @@ impl Server {
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
-            .field("address", &self.address)
+            .field("addresses", &self.addresses)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

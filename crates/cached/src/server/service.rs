@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The parts of a server that all threads know.
 pub(crate) struct Service {
     pub(crate) settings: Settings,
-    /// The address that it listens on, with the port that the system chose if none was asked for.
-    pub(crate) address: SocketAddr,
+    /// The addresses that it listens on, with the ports that the system chose if none was asked for.
+    pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) shards: Vec<Trust<Shard>>,
     pub(crate) hasher: Hasher,
     pub(crate) clock: Clock,
@@ -40,14 +40,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Service {
     pub(crate) fn new(
         settings: Settings,
-        address: SocketAddr,
+        addresses: Vec<SocketAddr>,
         hasher: Hasher,
         ending: Arc<Ending>,
     ) -> Self {
         let threads = settings.threads;
         Self {
             settings,
-            address,
+            addresses,
             shards: Vec::new(),
             hasher,
             clock: Clock::start(),
@@ -57,14 +57,6 @@ impl Service {
             connections: AtomicUsize::new(0),
             clients: (0..threads).map(|_| Mutex::default()).collect(),
             ending,
-        }
-    }
-
-    /// The address that clients come to.
-    pub(crate) fn listening(&self) -> Peer {
-        match self.settings.unix_socket {
-            Some(_) => Peer::Unix,
-            None => Peer::Tcp(self.address),
         }
     }
 
@@ -132,6 +124,8 @@ pub(crate) struct Client {
     /// The file descriptor.
     pub(crate) number: i32,
     pub(crate) peer: Peer,
+    /// The address that it came to.
+    pub(crate) listening: Peer,
     state: AtomicU8,
     /// The second at which it last sent something, or took a part of an answer that had to wait.
     last_active: AtomicU32,
@@ -139,10 +133,11 @@ pub(crate) struct Client {
 
 // Relaxed throughout: each is a figure by itself.
 impl Client {
-    pub(crate) fn new(number: i32, peer: Peer, now: u32) -> Self {
+    pub(crate) fn new(number: i32, peer: Peer, listening: Peer, now: u32) -> Self {
         Self {
             number,
             peer,
+            listening,
             state: AtomicU8::new(State::Reading as u8),
             last_active: AtomicU32::new(now),
         }

@@ -7,19 +7,29 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::ServerConnection;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
 /// A socket that accepts clients.
 pub(crate) enum Listener {
-    Tcp(TcpListener),
+    /// It listens on this address.
+    Tcp(TcpListener, SocketAddr),
     Unix(UnixListener),
 }
 
 impl Listener {
+    /// The address that clients come to.
+    pub(crate) fn address(&self) -> Peer {
+        match self {
+            Self::Tcp(_, address) => Peer::Tcp(*address),
+            Self::Unix(_) => Peer::Unix,
+        }
+    }
+
     /// Accepts a client.
     pub(crate) fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp(listener, _) => {
                 let (stream, address) = listener.accept()?;
                 // Answers go at once. A socket that refuses that is slower and no worse.
                 let _ = stream.set_nodelay(true);
@@ -35,7 +45,7 @@ impl Listener {
     /// The socket, to be watched.
     pub(crate) fn source(&mut self) -> &mut dyn Source {
         match self {
-            Self::Tcp(listener) => listener,
+            Self::Tcp(listener, _) => listener,
             Self::Unix(listener) => listener,
         }
     }
@@ -132,6 +142,9 @@ pub(crate) struct Encrypted {
     socket: Stream,
 }
 
+/// The most reads of an encrypted socket at a time: its client may send records without content forever.
+const READS: usize = 16;
+
 impl Encrypted {
     /// Sends what the session has to send, or fails with `WouldBlock`.
     fn send(&mut self) -> io::Result<()> {
@@ -141,8 +154,9 @@ impl Encrypted {
         Ok(())
     }
 
+    /// Reads and decrypts, or fails with `Interrupted` if others should have their turn before.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
+        for _ in 0..READS {
             match self.session.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 result => return result,
@@ -158,6 +172,7 @@ impl Encrypted {
             }
             processed.map_err(io::Error::other)?;
         }
+        Err(ErrorKind::Interrupted.into())
     }
 
     /// Encrypts `bytes`, as many as the session holds at a time, once those before have gone.

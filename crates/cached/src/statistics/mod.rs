@@ -17,6 +17,7 @@ use crate::server::service::{Client, Peer, Service};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 /// The place that a name and its value go to.
@@ -159,13 +160,14 @@ fn settings(service: &Service, sink: Sink<'_>) {
     let yes = |is: bool| if is { "yes" } else { "no" };
     sink(&"maxbytes", &settings.memory);
     sink(&"maxconns", &settings.connections);
-    let port = match service.listening() {
-        Peer::Tcp(address) => address.port(),
-        Peer::Unix => 0,
-    };
-    sink(&"tcpport", &port);
+    let addresses = &service.addresses;
+    sink(&"tcpport", &addresses.first().map_or(0, SocketAddr::port));
     sink(&"udpport", &0);
-    sink(&"inter", &service.address.ip());
+    let names: Vec<String> = addresses.iter().map(|a| a.ip().to_string()).collect();
+    match names.as_slice() {
+        [] => sink(&"inter", &"NULL"),
+        names => sink(&"inter", &names.join(",")),
+    }
     sink(&"verbosity", &settings.verbosity);
     sink(&"evictions", &if settings.evicts { "on" } else { "off" });
     match &settings.unix_socket {
@@ -235,13 +237,16 @@ fn slabs(service: &Service, sink: Sink<'_>) {
 
 fn connections(service: &Service, clock: &Clock, sink: Sink<'_>) {
     let now = clock.now();
-    let listening = service.listening();
-    sink(&"listen:addr", &listening);
-    sink(&"listen:state", &"conn_listening");
+    let tcp = service.addresses.iter().map(|&address| Peer::Tcp(address));
+    let unix = service.settings.unix_socket.iter().map(|_| Peer::Unix);
+    for (n, address) in tcp.chain(unix).enumerate() {
+        sink(&format_args!("listen{n}:addr"), &address);
+        sink(&format_args!("listen{n}:state"), &"conn_listening");
+    }
     for client in service.clients() {
         let Client { number, .. } = *client;
         sink(&format_args!("{number}:addr"), &client.peer);
-        sink(&format_args!("{number}:listen_addr"), &listening);
+        sink(&format_args!("{number}:listen_addr"), &client.listening);
         sink(&format_args!("{number}:state"), &client.state());
         sink(
             &format_args!("{number}:secs_since_last_cmd"),

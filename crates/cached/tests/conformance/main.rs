@@ -17,6 +17,8 @@ mod escape;
 mod exchange;
 mod grammar;
 mod normal;
+#[path = "../support/port.rs"]
+mod port;
 mod random;
 mod recorded;
 mod run;

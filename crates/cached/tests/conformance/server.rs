@@ -1,17 +1,13 @@
 //! Servers as child processes.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::ops::Range;
+use crate::port::Port;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The version that corelay-cached is compared to.
 const VERSION: &str = "memcached 1.6.18";
-
-/// The ports of servers: below those that Linux gives to clients.
-const PORTS: Range<u16> = 20_000..32_000;
 
 /// How long a server may take until it accepts connections.
 const START: Duration = Duration::from_secs(10);
@@ -70,11 +66,12 @@ impl Program {
     }
 
     fn try_start(&self, flags: &[String]) -> Result<Server, String> {
-        let address = free_address()?;
+        let port = Port::take();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number));
         let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
         let mut command = Command::new(program);
         command.args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "64", "-p"]);
-        command.arg(address.port().to_string());
+        command.arg(port.number.to_string());
         // memcached refuses to run as root unless it is told the user.
         if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
             command.args(["-u", "root"]);
@@ -90,6 +87,7 @@ impl Program {
         let mut server = Server {
             child,
             address,
+            _port: port,
             name: program.clone(),
         };
         let start = Instant::now();
@@ -106,28 +104,11 @@ impl Program {
     }
 }
 
-/// Returns an address that nothing listens on, another one at each call. The system's choice would
-/// not do: it may be the same for two tests that run side by side, and both would use the server
-/// that starts first.
-fn free_address() -> Result<SocketAddr, String> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(331);
-    for _ in 0..PORTS.len() {
-        // Relaxed: the number only has to be unique.
-        let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = PORTS.start + (nth % PORTS.len() as u32) as u16;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        if TcpListener::bind(address).is_ok() {
-            return Ok(address);
-        }
-    }
-    Err(format!("no port in {PORTS:?} is free"))
-}
-
 /// A running server. Dropping it kills the process.
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
+    _port: Port,
     name: String,
 }
 

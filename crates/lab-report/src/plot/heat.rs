@@ -84,8 +84,9 @@ impl HeatMap<'_> {
                 );
             }
         }
-        body.push_str(r#"<g class="c-trust">"#);
         for (i, from) in self.names.iter().enumerate() {
+            // The arrow keys go along a row, and from row to row.
+            body.push_str(r#"<g class="s row c-trust">"#);
             for (j, to) in self.names.iter().enumerate() {
                 let (x, y) = (left + j as f64 * side, top + i as f64 * side);
                 let Some(value) = self.cells[i * n + j] else {
@@ -99,8 +100,8 @@ impl HeatMap<'_> {
                     (from, to),
                 );
             }
+            body.push_str("</g>");
         }
-        body.push_str("</g>");
         let bottom = top + n as f64 * side;
         let _ = write!(
             body,
@@ -133,7 +134,9 @@ impl HeatMap<'_> {
         let (label, figure) = (escape(self.label), significant(value));
         let _ = write!(
             body,
-            r#"<g><title>{of} {from} to {of} {to}: {figure} ({label})</title><path class="cell" opacity="{shade:.2}" d="M{:.1} {:.1}h{:.1}v{:.1}h-{:.1}z"></path>"#,
+            r#"<g class="pt" data-x="{:.1}" data-y="{:.1}"><title>{of} {from} to {of} {to}: {figure} ({label})</title><path class="cell" opacity="{shade:.2}" d="M{:.1} {:.1}h{:.1}v{:.1}h-{:.1}z"></path>"#,
+            x + side / 2.0,
+            y + side / 2.0,
             x + gap,
             y + gap,
             side - 2.0 * gap,
@@ -187,6 +190,9 @@ mod tests {
             let svg = map(n).svg(Medium::File);
             roxmltree::Document::parse(&svg).unwrap();
             assert_eq!(svg.matches("class=\"cell\"").count(), n * (n - 1));
+            // The page's script finds the cells, and steps along these rows.
+            assert_eq!(svg.matches("<g class=\"pt\" data-x=").count(), n * (n - 1));
+            assert_eq!(svg.matches("<g class=\"s row ").count(), n);
             assert!(!svg.contains("NaN"), "{n}");
         }
         let svg = map(2).svg(Medium::File);

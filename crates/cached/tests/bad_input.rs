@@ -354,6 +354,10 @@ mod resources {
     }
 
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer keeps memory that was freed"
+    )]
     fn answers_that_nobody_reads_take_bounded_memory() {
         const VALUE: usize = 500_000;
         const CLIENTS: usize = 8;
@@ -396,6 +400,10 @@ mod resources {
 
     /// One line with 64 MB of keys, and then the same with a client that reads late.
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer keeps memory that was freed"
+    )]
     fn a_line_of_64_megabytes_of_keys_takes_bounded_memory() {
         const LINE: usize = 64 << 20;
         const KEY: usize = 120;

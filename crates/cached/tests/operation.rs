@@ -228,7 +228,7 @@ fn connections_are_encrypted() {
 
 #[test]
 fn an_idle_client_is_let_go() {
-    let server = Server::start(&["-t", "1", "-o", "idle_timeout=1"]);
+    let server = Server::start(&["-t", "1", "-o", "idle_timeout=3"]);
     let (mut idle, mut busy) = (server.connect_lines(), server.connect_lines());
     assert_eq!(idle.ask("mn"), "MN");
     let mut has_gone = false;
@@ -247,7 +247,7 @@ fn an_idle_client_is_let_go() {
 /// A client that takes a long answer slowly is not idle.
 #[test]
 fn a_slow_reader_is_not_idle() {
-    let server = Server::start(&["-t", "1", "-I", "64m", "-m", "256", "-o", "idle_timeout=1"]);
+    let server = Server::start(&["-t", "1", "-I", "64m", "-m", "256", "-o", "idle_timeout=3"]);
     let mut client = server.connect_lines();
     let value = vec![b'x'; 16 << 20];
     client.send(format!("set large 0 0 {}\r\n", value.len()));

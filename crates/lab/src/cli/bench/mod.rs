@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_line_of_the_table_makes_a_command() {
         let line =
-            "bench histogram --method mutex,trust --threads 2 --vars 3 --samples 1 --secs 0.01";
+            "bench histogram --method mutex,trust --threads 2 --vars 3 --samples 10 --secs 0.01";
         let bench = table::Bench::parse_from(line.split(' '));
         assert_eq!(bench.run(), Ok(Exit::Fine));
         let refused = table::Bench::parse_from(["bench", "magic"]).run();

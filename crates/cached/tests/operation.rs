@@ -30,6 +30,10 @@ impl Drop for Killed {
 
 /// All that has come is answered, idle clients do not keep the server, and nobody is let in any more.
 #[test]
+#[cfg_attr(
+    corelay_tsan,
+    ignore = "the sanitizer keeps signals from sleeping threads"
+)]
 fn sigterm_answers_what_has_come_and_ends() {
     for threads in ["1", "3"] {
         let mut server = Server::start(&["-t", threads]);
@@ -186,6 +190,10 @@ fn encrypted(port: u16, certificate: &rustls::pki_types::CertificateDer<'static>
 }
 
 #[test]
+#[cfg_attr(
+    corelay_tsan,
+    ignore = "the sanitizer keeps signals from sleeping threads"
+)]
 fn connections_are_encrypted() {
     let folder = tempfile::tempdir().unwrap();
     let (options, first) = certificate(folder.path());
@@ -459,6 +467,10 @@ fn expired_items_give_their_memory_back() {
 }
 
 #[test]
+#[cfg_attr(
+    corelay_tsan,
+    ignore = "the sanitizer keeps signals from sleeping threads"
+)]
 fn a_daemon_writes_its_number_and_takes_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("number");

@@ -228,15 +228,10 @@ impl Flags {
             return Ok(SocketAddr::new(address, self.port));
         }
         let (name, port) = match listen.rsplit_once(':') {
-            Some((name, port)) => {
-                let number = port.parse();
-                (
-                    name,
-                    number.map_err(|_| refused(&format!("{port} is no port")))?,
-                )
-            }
-            None => (listen, self.port),
+            Some((name, port)) => (name, port.parse()),
+            None => (listen, Ok(self.port)),
         };
+        let port = port.map_err(|_| refused(&"after the colon a port is expected"))?;
         let inner = name
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));

@@ -255,7 +255,7 @@ fn an_idle_client_is_let_go() {
 /// A client that takes a long answer slowly is not idle.
 #[test]
 fn a_slow_reader_is_not_idle() {
-    let server = Server::start(&["-t", "1", "-I", "64m", "-m", "256", "-o", "idle_timeout=3"]);
+    let server = Server::start(&["-t", "1", "-I", "64m", "-m", "256", "-o", "idle_timeout=1"]);
     let mut client = server.connect_lines();
     let value = vec![b'x'; 16 << 20];
     client.send(format!("set large 0 0 {}\r\n", value.len()));
@@ -531,7 +531,8 @@ fn bad_flags_get_one_clear_error() {
             "/nonexistent/number",
         ),
         (&["-l", "192.0.2.1"], 1, "192.0.2.1"),
-        (&["-l", "127.0.0.1:x"], 1, "-l 127.0.0.1:x"),
+        (&["-l", "127.0.0.1:x"], 1, "-l 127.0.0.1:x: after the colon"),
+        (&["-l", "127.0.0.1,127.0.0.1"], 1, "in use"),
         (&["-l", "127.0.0.1:0,127.0.0.1:65536"], 1, "127.0.0.1:65536"),
         (
             &["-l", "no.such.name.invalid"],

@@ -264,7 +264,7 @@ mod tests {
                 ..Settings::default()
             };
             let (hasher, ending) = (Hasher::default(), Arc::new(Ending::new(1)));
-            let service = Service::new(settings.clone(), Vec::new(), hasher, ending);
+            let service = Service::new(settings.clone(), hasher, ending);
             let (hasher, counters) = (service.hasher.clone(), Arc::clone(&service.counters[0]));
             let shard = Shard::new(0, hasher, 1 << 20, &settings, counters);
             Self {

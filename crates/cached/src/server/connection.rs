@@ -38,10 +38,8 @@ pub(crate) struct Connection {
 pub(crate) enum Outcome {
     /// So many bytes.
     Some(usize),
-    /// The socket is not ready, and an event tells when it is.
+    /// The socket is not ready.
     Later,
-    /// The socket may be ready. Others have their turn before.
-    Again,
     /// The client has gone.
     Gone,
 }
@@ -51,8 +49,7 @@ fn outcome(result: io::Result<usize>) -> Outcome {
         Ok(0) => Outcome::Gone,
         Ok(n) => Outcome::Some(n),
         Err(error) => match error.kind() {
-            ErrorKind::WouldBlock => Outcome::Later,
-            ErrorKind::Interrupted => Outcome::Again,
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Outcome::Later,
             _ => Outcome::Gone,
         },
     }
@@ -100,10 +97,6 @@ impl Connection {
                 self.keep(out);
                 true
             }
-            Outcome::Again => {
-                self.keep(out);
-                self.write_kept()
-            }
             Outcome::Gone => false,
         }
     }
@@ -124,7 +117,6 @@ impl Connection {
             match outcome(self.stream.write(&self.output[self.sent..])) {
                 Outcome::Some(n) => self.sent += n,
                 Outcome::Later => return true,
-                Outcome::Again => {}
                 Outcome::Gone => return false,
             }
         }

@@ -415,7 +415,6 @@ impl<'a> EventLoop<'a> {
                     self.counters.bytes_read.add(n as u64);
                 }
                 Outcome::Later => connection.may_read = false,
-                Outcome::Again => connection.may_read = true,
                 Outcome::Gone => has_gone = true,
             }
         }

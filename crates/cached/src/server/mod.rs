@@ -81,7 +81,7 @@ pub(crate) const VERSION: &str = "1.6.18";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The addresses that it listens on. With port 0 the system chooses one: [`Server::addresses`]. An address
+    /// The addresses that it listens on. For port 0 the system chooses one: [`Server::addresses`]. An address
     /// of IPv6 is for clients of IPv6 alone, as in memcached.
     pub addresses: Vec<SocketAddr>,
     /// The path of a Unix socket that it listens on instead.
@@ -209,9 +209,9 @@ fn is_left(path: &Path) -> bool {
 
 /// A server that has its sockets and does not serve yet.
 pub struct Server {
+    /// The settings, with the addresses that it has.
     settings: Settings,
-    addresses: Vec<SocketAddr>,
-    /// Those of each thread.
+    /// The listening sockets of each thread.
     listeners: Vec<Vec<Listener>>,
     metrics: Option<TcpListener>,
     ending: Arc<Ending>,
@@ -223,14 +223,14 @@ impl Server {
     /// # Errors
     /// An address is in use, or not this machine's, or the system has no more file descriptors. The error
     /// names the address. Or there is none.
-    pub fn bind(settings: Settings) -> io::Result<Self> {
+    pub fn bind(mut settings: Settings) -> io::Result<Self> {
         let named = |name: &dyn std::fmt::Display| {
             let name = name.to_string();
             move |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"))
         };
         let mut listeners: Vec<Vec<Listener>> = Vec::new();
         listeners.resize_with(settings.threads, Vec::new);
-        let mut addresses = Vec::new();
+        let asked = std::mem::take(&mut settings.addresses);
         if let Some(path) = &settings.unix_socket {
             let socket = listen_unix(path, settings.unix_mode).map_err(named(&path.display()))?;
             for own in &mut listeners {
@@ -238,9 +238,9 @@ impl Server {
                 own.push(Listener::Unix(socket));
             }
         } else {
-            for &address in &settings.addresses {
+            for address in asked {
                 let (address, sockets) = listen(address, &settings).map_err(named(&address))?;
-                addresses.push(address);
+                settings.addresses.push(address);
                 for (own, socket) in listeners.iter_mut().zip(sockets) {
                     own.push(Listener::Tcp(
                         mio::net::TcpListener::from_std(socket),
@@ -248,7 +248,7 @@ impl Server {
                     ));
                 }
             }
-            if addresses.is_empty() {
+            if settings.addresses.is_empty() {
                 let none = "there is no address to listen on";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, none));
             }
@@ -260,7 +260,6 @@ impl Server {
         let ending = Arc::new(Ending::new(settings.threads));
         Ok(Self {
             settings,
-            addresses,
             listeners,
             metrics,
             ending,
@@ -269,7 +268,7 @@ impl Server {
 
     /// The addresses that it listens on, in the order of the settings: none if it has a Unix socket.
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        &self.settings.addresses
     }
 
     /// The address at which it gives statistics for Prometheus, if it does.
@@ -294,12 +293,7 @@ impl Server {
             .start()
             .map_err(io::Error::other)?;
         let hasher = Hasher::default();
-        let mut service = Service::new(
-            settings.clone(),
-            self.addresses.clone(),
-            hasher.clone(),
-            Arc::clone(&self.ending),
-        );
+        let mut service = Service::new(settings.clone(), hasher.clone(), Arc::clone(&self.ending));
         for number in 0..settings.threads {
             let memory = settings.memory / settings.threads;
             let counters = Arc::clone(&service.counters[number]);
@@ -316,10 +310,9 @@ impl Server {
         // the system gives.
         let all_made = Barrier::new(settings.threads);
         let ended = team.run(|me| {
-            let own = &mut *listeners[me.number()]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let made = EventLoop::new(me, &service, std::mem::take(own));
+            let own = listeners[me.number()].lock();
+            let own = std::mem::take(&mut *own.unwrap_or_else(PoisonError::into_inner));
+            let made = EventLoop::new(me, &service, own);
             if made.is_err() {
                 // None serves if one cannot.
                 let _ = service.ending.begin();
@@ -343,7 +336,6 @@ impl Server {
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
-            .field("addresses", &self.addresses)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The parts of a server that all threads know.
 pub(crate) struct Service {
+    /// The settings, with the addresses that it has.
     pub(crate) settings: Settings,
-    /// The addresses that it listens on, with the ports that the system chose if none was asked for.
-    pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) shards: Vec<Trust<Shard>>,
     pub(crate) hasher: Hasher,
     pub(crate) clock: Clock,
@@ -38,16 +37,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Service {
-    pub(crate) fn new(
-        settings: Settings,
-        addresses: Vec<SocketAddr>,
-        hasher: Hasher,
-        ending: Arc<Ending>,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, hasher: Hasher, ending: Arc<Ending>) -> Self {
         let threads = settings.threads;
         Self {
             settings,
-            addresses,
             shards: Vec::new(),
             hasher,
             clock: Clock::start(),

@@ -142,9 +142,6 @@ pub(crate) struct Encrypted {
     socket: Stream,
 }
 
-/// The most reads of an encrypted socket at a time: its client may send records without content forever.
-const READS: usize = 16;
-
 impl Encrypted {
     /// Sends what the session has to send, or fails with `WouldBlock`.
     fn send(&mut self) -> io::Result<()> {
@@ -154,9 +151,10 @@ impl Encrypted {
         Ok(())
     }
 
-    /// Reads and decrypts, or fails with `Interrupted` if others should have their turn before.
+    /// Reads and decrypts. It does so until something is there to be read: a client that sends more than 32
+    /// records without content is refused by the session.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        for _ in 0..READS {
+        loop {
             match self.session.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 result => return result,
@@ -172,7 +170,6 @@ impl Encrypted {
             }
             processed.map_err(io::Error::other)?;
         }
-        Err(ErrorKind::Interrupted.into())
     }
 
     /// Encrypts `bytes`, as many as the session holds at a time, once those before have gone.

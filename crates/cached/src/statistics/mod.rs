@@ -160,7 +160,7 @@ fn settings(service: &Service, sink: Sink<'_>) {
     let yes = |is: bool| if is { "yes" } else { "no" };
     sink(&"maxbytes", &settings.memory);
     sink(&"maxconns", &settings.connections);
-    let addresses = &service.addresses;
+    let addresses = &settings.addresses;
     sink(&"tcpport", &addresses.first().map_or(0, SocketAddr::port));
     sink(&"udpport", &0);
     let names: Vec<String> = addresses.iter().map(|a| a.ip().to_string()).collect();
@@ -237,8 +237,9 @@ fn slabs(service: &Service, sink: Sink<'_>) {
 
 fn connections(service: &Service, clock: &Clock, sink: Sink<'_>) {
     let now = clock.now();
-    let tcp = service.addresses.iter().map(|&address| Peer::Tcp(address));
-    let unix = service.settings.unix_socket.iter().map(|_| Peer::Unix);
+    let settings = &service.settings;
+    let tcp = settings.addresses.iter().map(|&address| Peer::Tcp(address));
+    let unix = settings.unix_socket.iter().map(|_| Peer::Unix);
     for (n, address) in tcp.chain(unix).enumerate() {
         sink(&format_args!("listen{n}:addr"), &address);
         sink(&format_args!("listen{n}:state"), &"conn_listening");

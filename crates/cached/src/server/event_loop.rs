@@ -25,10 +25,11 @@ use std::time::{Duration, Instant};
 const BUFFER: usize = 64 << 10;
 /// The bytes of answers that are sent at once, when they come from other shards.
 const MOST_OUTPUT: usize = 256 << 10;
-/// The bytes of records that are looked at in a turn of the loop to take back what has expired, and the
-/// number of such turns in a second.
-const RECLAIM: usize = 256 << 10;
-const RECLAIMS: u32 = 16;
+/// The bytes of records that are searched in a turn of the loop to take back what has expired. If they are
+/// small and all have expired, a turn takes about 60 µs.
+const RECLAIM: usize = 16 << 10;
+/// The number of such turns in a second, at least. A large shard has more, and is searched in a minute.
+const RECLAIMS: usize = 256;
 /// The time that clients have at the end to send the rest of a command, and to take their answers.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -78,7 +79,7 @@ pub(crate) struct EventLoop<'a> {
     spare: Spare,
     /// The last second in which the clock's work was done, and what is left of it.
     second: u32,
-    reclaims: u32,
+    reclaims: usize,
     /// The time at which connections are closed whatever they wait for: set once the server ends.
     deadline: Option<Instant>,
     /// Whether this thread has told the others that it has no connections any more.
@@ -214,10 +215,13 @@ impl<'a> EventLoop<'a> {
     /// Does what is to be done once a second.
     fn work_of_a_second(&mut self) {
         self.second = self.clock.now();
-        self.reclaims = RECLAIMS;
         let (own, clock) = (self.me.number(), &self.clock);
         let hottest = &self.service.hottest[own];
-        self.service.shards[own].apply(|shard| shard.second(clock, hottest));
+        let bytes = self.service.shards[own].apply(|shard| {
+            shard.second(clock, hottest);
+            shard.store.bytes()
+        });
+        self.reclaims = RECLAIMS.max(bytes / 60 / RECLAIM);
         let Some(limit) = self.service.settings.idle_timeout else {
             return;
         };

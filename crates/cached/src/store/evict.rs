@@ -335,10 +335,10 @@ impl Store {
         }
     }
 
-    /// Removes expired items, in the segments in which some must have expired, until `bytes` bytes of
-    /// records have been looked at. Returns whether there is more to do.
+    /// Looks for expired items among the next `bytes` bytes of the segments in which some must have
+    /// expired, and removes them. Returns whether there is more to do.
     pub fn reclaim(&mut self, bytes: usize, now: u32) -> bool {
-        let mut looked_at = 0;
+        let mut left = bytes;
         loop {
             // The one that is due for longest, so that all come round.
             let due = self.log.numbers();
@@ -346,18 +346,20 @@ impl Store {
             let Some(segment) = due.min_by_key(|&segment| self.log.earliest_expiry(segment)) else {
                 return false;
             };
-            if looked_at >= bytes {
+            if left == 0 {
                 return true;
             }
-            looked_at += self.log.written(segment) as usize;
-            self.reclaim_segment(segment, now);
+            left = left.saturating_sub(self.reclaim_in(segment, left, now));
         }
     }
 
-    fn reclaim_segment(&mut self, segment: u32, now: u32) {
-        let (mut at, mut earliest) = (0, u32::MAX);
-        while at < self.log.written(segment) {
-            let location = self.log.location(segment, at);
+    /// Goes on with the search of one segment for `bytes` bytes or to its end. Returns the bytes that it
+    /// has searched.
+    fn reclaim_in(&mut self, segment: u32, bytes: usize, now: u32) -> usize {
+        let mut search = self.log.search(segment);
+        let begin = search.at;
+        while search.at < self.log.written(segment) && ((search.at - begin) as usize) < bytes {
+            let location = self.log.location(segment, search.at);
             let record = self.log.record(location);
             let (size, expiry) = (record.size(), record.expiry());
             if is_expired(expiry, now) {
@@ -366,11 +368,12 @@ impl Store {
                     self.remove_expired(hash, slot, location);
                 }
             } else if expiry != 0 {
-                earliest = earliest.min(expiry);
+                search.earliest_expiry = search.earliest_expiry.min(expiry);
             }
-            at += self.log.step(size);
+            search.at += self.log.step(size);
         }
-        self.log.set_earliest_expiry(segment, earliest);
+        self.log.set_search(segment, search);
         self.end_if_dead(segment);
+        (search.at - begin) as usize
     }
 }

@@ -19,6 +19,23 @@ pub(super) enum Queue {
     Main,
 }
 
+/// A search of a segment for expired records, which may be interrupted.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    /// The bytes that have been searched.
+    pub(super) at: u32,
+    /// No record that is searched and still there expires before this second.
+    pub(super) earliest_expiry: u32,
+}
+
+impl Search {
+    /// The search of a segment from its begin.
+    const BEGIN: Self = Self {
+        at: 0,
+        earliest_expiry: u32::MAX,
+    };
+}
+
 /// Memory for records, with what is known of them.
 struct Segment {
     bytes: MmapMut,
@@ -32,6 +49,7 @@ struct Segment {
     charge: usize,
     /// No record expires before this second.
     earliest_expiry: u32,
+    search: Search,
     queue: Queue,
     /// Nothing more will be written.
     is_closed: bool,
@@ -127,6 +145,7 @@ impl Log {
             live: 0,
             charge: 0,
             earliest_expiry: u32::MAX,
+            search: Search::BEGIN,
             queue,
             is_closed: false,
         };
@@ -193,8 +212,19 @@ impl Log {
         self.segment(number).earliest_expiry
     }
 
-    pub(super) fn set_earliest_expiry(&mut self, number: u32, second: u32) {
-        self.segment_mut(number).earliest_expiry = second;
+    /// The search for expired records that goes on in a segment.
+    pub(super) fn search(&self, number: u32) -> Search {
+        self.segment(number).search
+    }
+
+    /// Interrupts a search, or ends it if it has come to the end of the segment.
+    pub(super) fn set_search(&mut self, number: u32, search: Search) {
+        let segment = self.segment_mut(number);
+        segment.search = search;
+        if search.at >= segment.written {
+            segment.earliest_expiry = search.earliest_expiry;
+            segment.search = Search::BEGIN;
+        }
     }
 
     /// Notes that a record there expires at `second`; 0 if it does not.
@@ -203,6 +233,9 @@ impl Log {
             let segment = self.segment_of(location);
             let segment = self.segment_mut(segment);
             segment.earliest_expiry = segment.earliest_expiry.min(second);
+            // The search may be past that record.
+            let search = &mut segment.search;
+            search.earliest_expiry = search.earliest_expiry.min(second);
         }
     }
 

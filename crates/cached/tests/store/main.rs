@@ -1,5 +1,6 @@
 //! The store of a shard against models.
 
+mod expiry;
 mod hits;
 mod large;
 mod model;

@@ -20,6 +20,9 @@ enum Step {
     Get(u16),
     Touch(u16, u32),
     Remove(u16),
+    /// Looks for expired items among so many bytes.
+    Search(usize),
+    /// Looks for expired items until all have been found.
     Reclaim,
     Pass(u32),
     Clear,
@@ -39,6 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         30 => key().prop_map(Step::Get),
         5 => (key(), lives()).prop_map(|(key, lives)| Step::Touch(key, lives)),
         5 => key().prop_map(Step::Remove),
+        2 => (1usize..50_000).prop_map(Step::Search),
         1 => Just(Step::Reclaim),
         2 => (1u32..5).prop_map(Step::Pass),
         1 => (0u32..60).prop_map(|n| if n == 0 { Step::Clear } else { Step::Reclaim }),
@@ -111,6 +115,9 @@ fn run(steps: &[Step], evicts: bool) {
                     assert!(model.contains_key(&key));
                 }
                 model.remove(&key);
+            }
+            Step::Search(bytes) => {
+                store.reclaim(bytes, now);
             }
             Step::Reclaim => {
                 while store.reclaim(10_000, now) {}

@@ -1,10 +1,11 @@
 //! Batches: the requests of one read of a connection to one shard, which travel together.
 
 use crate::server::clock::Clock;
+use crate::server::{MOST_OUTPUT, MOST_WORK};
 use crate::shard::{Operation, Request, Shard};
 
-/// The bytes of answers from which on a shard sends a batch back before all of it is done.
-const MOST: usize = 256 << 10;
+/// The requests whose items are loaded into the cache together.
+const LOADED: usize = 64;
 
 /// A request without its key, value and flags, which lie in the batch's bytes.
 struct Packed {
@@ -56,20 +57,29 @@ impl Batch {
         self.bytes.len() + self.requests.len() * size_of::<Packed>()
     }
 
-    /// Runs requests until all are done, or their answers take much memory.
-    pub(crate) fn run(&mut self, shard: &mut Shard, clock: &Clock) {
-        for request in &self.requests[self.ran..] {
+    /// Begins to load the index and the items of the next requests into the cache.
+    fn prefetch(&self, shard: &Shard) {
+        let next = &self.requests[self.ran..];
+        let next = &next[..next.len().min(LOADED)];
+        for request in next {
             shard.store.prefetch_index(request.hash);
         }
-        if self.requests.len() - self.ran > 1 {
-            for request in &self.requests[self.ran..] {
+        if next.len() > 1 {
+            for request in next {
                 shard.store.prefetch_item(request.hash);
             }
         }
-        let before = self.ran;
+    }
+
+    /// Runs requests until all are done, their answers take much memory, or others should have their turn.
+    pub(crate) fn run(&mut self, shard: &mut Shard, clock: &Clock) {
+        let (before, work_limit) = (self.ran, shard.store.counts().work + MOST_WORK);
         while let Some(packed) = self.requests.get(self.ran) {
-            if self.answers.len() > MOST {
+            if self.answers.len() > MOST_OUTPUT || shard.store.counts().work >= work_limit {
                 break;
+            }
+            if (self.ran - before).is_multiple_of(LOADED) {
+                self.prefetch(shard);
             }
             let key = self.at + packed.key as usize;
             let value = key + packed.value as usize;

@@ -3,6 +3,7 @@
 use crate::server::{Settings, Users};
 use crate::tls::Tls;
 use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{User, chown, geteuid, initgroups, setgid, setuid};
 use std::ffi::CString;
 use std::fmt::Display;
@@ -50,9 +51,10 @@ pub struct Flags {
     /// The number of threads, each with a shard.
     #[arg(short = 't', long = "threads", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// The most bytes of an item, with k or m for KiB or MiB: 1k to 1024m.
-    #[arg(short = 'I', long = "max-item-size", default_value = "1m", value_parser = item_size)]
-    item: usize,
+    /// The most bytes of an item, with k or m for KiB or MiB: 1k to 1024m, and half of `-m` at most. Without
+    /// it 1m, or half of `-m`.
+    #[arg(short = 'I', long = "max-item-size", value_name = "SIZE", value_parser = item_size)]
+    item: Option<usize>,
     /// Refuse new items when memory is full, instead of evicting others.
     #[arg(short = 'M', long = "disable-evictions")]
     refuses: bool,
@@ -198,6 +200,31 @@ impl Flags {
             .map_err(refused)
     }
 
+    /// Raises the number of files that the process may open, as far as the system allows, to what `-c` asks
+    /// for. Returns a warning if that is less.
+    pub fn raise_file_limit(&self) -> Option<String> {
+        // Listening sockets, and what each thread has open for itself.
+        let others = u64::from(self.threads) * (8 + self.listen.len() as u64) + 32;
+        let wanted = u64::from(self.connections) + others;
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+        if soft >= wanted {
+            return None;
+        }
+        let raised = wanted.min(hard);
+        let files = match setrlimit(Resource::RLIMIT_NOFILE, raised, hard) {
+            Ok(()) => raised,
+            Err(_) => soft,
+        };
+        // Without any connection the server does not start, and says why.
+        (files < wanted && files > others).then(|| {
+            let most = files - others;
+            format!(
+                "-c {}: the system gives files for {most} connections",
+                self.connections
+            )
+        })
+    }
+
     /// Leaves the terminal if the flags ask for it. Called before threads start.
     ///
     /// # Errors
@@ -253,6 +280,11 @@ impl Flags {
             (true, ..) => return Err("-Z needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
         };
         let users = self.users.as_deref().map(Users::read).transpose()?;
+        let memory = (self.memory as usize) << 20;
+        // As in memcached.
+        if self.item.is_some_and(|item| item > memory / 2) {
+            return Err("-I: an item may take half of -m at most".to_owned());
+        }
         let addresses = self.listen.iter().map(|listen| self.address(listen));
         let addresses: Result<_, _> = addresses.collect();
         Ok(Settings {
@@ -260,8 +292,8 @@ impl Flags {
             unix_socket: self.unix_socket.clone(),
             unix_mode: self.unix_mode,
             threads: usize::from(self.threads),
-            memory: (self.memory as usize) << 20,
-            largest_item: self.item,
+            memory,
+            largest_item: self.item.unwrap_or((1 << 20).min(memory / 2)),
             connections: self.connections as usize,
             backlog: self.backlog,
             may_flush: !self.no_flush,

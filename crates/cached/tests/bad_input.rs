@@ -8,6 +8,7 @@ use support::{HANG, PROGRAM, Port, Server, shown};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
+const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object\r\n";
 
 /// Runs the program, which must end by itself.
 #[track_caller]
@@ -317,6 +318,42 @@ mod resources {
     }
 
     #[test]
+    fn values_on_their_way_take_bounded_memory() {
+        const LENGTH: usize = 1_000_000;
+        const MOST: usize = 64 << 20;
+        let server = Server::start(&["-t", "2", "-m", "8"]);
+        let mut owner = server.connect();
+        owner.ask("set key 0 0 3\r\nold\r\n", "STORED\r\n");
+        let [before, _] = server.memory();
+        let mut clients: Vec<_> = (0..200).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send(format!("mn\r\nset key 0 0 {LENGTH}\r\n"));
+            client.demand("MN\r\n");
+        }
+        for client in &mut clients {
+            client.send(vec![b'x'; LENGTH - 1]);
+        }
+        let (taken, refused) = clients.split_at_mut(MOST / LENGTH);
+        for client in &mut *refused {
+            client.demand(NO_MEMORY);
+            client.ask("x\r\nmn\r\n", "MN\r\n");
+        }
+        let [_, most] = server.memory();
+        assert!(
+            most < before + MOST + SLACK,
+            "{before} bytes before, then {most}"
+        );
+        // What could not be replaced is out of date.
+        owner.ask("get key\r\n", "END\r\n");
+        for client in taken {
+            client.ask("x\r\n", "STORED\r\n");
+        }
+        refused[0].send(format!("set key 0 0 {LENGTH}\r\n"));
+        refused[0].send(vec![b'x'; LENGTH]);
+        refused[0].ask("\r\n", "STORED\r\n");
+    }
+
+    #[test]
     fn too_large_items_take_no_memory() {
         const LENGTH: usize = 100_000_000;
         let server = Server::start(&["-t", "2", "-m", "8"]);
@@ -484,7 +521,7 @@ mod resources {
     #[test]
     fn a_full_file_table_neither_spins_nor_ends_the_service() {
         for threads in ["1", "3"] {
-            let server = Server::start_with_files(40, &["-t", threads]);
+            let server = Server::start_with_limit("-n 40", &["-t", threads]);
             // Linux connects them before the server accepts them.
             let mut waiting: Vec<_> = (0..100).map(|_| server.connect()).collect();
             for client in &mut waiting {
@@ -518,6 +555,16 @@ mod resources {
             });
             drop(served);
             demand_service(&server);
+        }
+    }
+
+    /// As many files as `-c` wants are asked of the system, which gives more than a process has at first.
+    #[test]
+    fn as_many_clients_as_allowed_find_files() {
+        let server = Server::start_with_limit("-Sn 64", &["-t", "2", "-c", "210"]);
+        let mut clients: Vec<_> = (0..200).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.ask("mn\r\n", "MN\r\n");
         }
     }
 

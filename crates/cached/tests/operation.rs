@@ -450,6 +450,51 @@ fn statistics_wait_for_the_commands_before_them() {
     }
 }
 
+/// What a client sends in one packet may be seconds of work. Others have their turn meanwhile.
+#[test]
+fn a_client_with_much_work_lets_others_have_their_turn() {
+    const REQUESTS: usize = 4_000;
+    for threads in ["1", "2"] {
+        let server = Server::start(&["-t", threads]);
+        let (mut busy, mut other) = (server.connect(), server.connect());
+        busy.send("set large 0 0 1000000\r\n");
+        busy.send(vec![b'x'; 1_000_000]);
+        busy.ask("\r\n", "STORED\r\n");
+        let is_served = (0..10).any(|_| {
+            busy.send("md large I\r\n".repeat(REQUESTS));
+            other.ask("mn\r\n", "MN\r\n");
+            // All of the answers are 16 kB.
+            let mut answers = vec![0; 4 * REQUESTS];
+            busy.0.set_nonblocking(true).unwrap();
+            let n = busy.0.read(&mut answers).unwrap_or(0);
+            busy.0.set_nonblocking(false).unwrap();
+            busy.demand(&"HD\r\n".repeat(REQUESTS)[n..]);
+            n < answers.len()
+        });
+        assert!(is_served, "the other client waited for all of it");
+    }
+}
+
+/// An item that should be marked, where there is no room for the mark, goes instead of being served as it
+/// was.
+#[test]
+fn what_is_invalidated_without_memory_is_not_fresh() {
+    let server = Server::start(&["-t", "1", "-m", "2", "-M"]);
+    let mut client = server.connect_lines();
+    let mut items = 0;
+    while client.ask(&format!("set key{items} 0 0 10\r\n0123456789")) == "STORED" {
+        items += 1;
+    }
+    let mut gone = 0;
+    for n in 0..items {
+        assert_eq!(client.ask(&format!("md key{n} I")), "HD");
+        let told = client.ask(&format!("mg key{n} s"));
+        assert!(told == "EN" || told.contains(" X"), "{n}: {told}");
+        gone += usize::from(told == "EN");
+    }
+    assert!(gone > 0, "there was room for all marks");
+}
+
 /// Items go when they expire, though nobody asks for them.
 #[test]
 fn expired_items_give_their_memory_back() {
@@ -522,6 +567,7 @@ fn bad_flags_get_one_clear_error() {
         (&["-t", "0"], 2, "--threads"),
         (&["-c", "0"], 2, "--conn-limit"),
         (&["-I", "5g"], 2, "1k to 1024m"),
+        (&["-m", "8", "-I", "5m"], 1, "half of -m"),
         (&["-a", "999"], 2, "in octal"),
         (&["-U", "11211"], 2, "--udp-port"),
         (&["-s", "/nonexistent/socket"], 1, "/nonexistent/socket"),

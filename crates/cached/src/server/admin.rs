@@ -34,7 +34,8 @@ impl Reader<'_> {
     }
 
     /// Hands a page of statistics to `sink`, as of now.
-    pub(super) fn tell(&self, page: Page, sink: Sink<'_>) {
+    pub(super) fn tell(&mut self, page: Page, sink: Sink<'_>) {
+        self.work_limit = 0; // a page of many connections takes milliseconds
         self.shard.publish();
         page.write(self.service, self.clock, sink);
     }
@@ -57,6 +58,7 @@ impl Reader<'_> {
     /// Reads the certificate and its key again.
     #[cold]
     pub(super) fn renew_certificates(&mut self) {
+        self.work_limit = 0; // files are read and keys are checked
         let renewed = self.service.settings.tls.as_ref().map(Tls::renew);
         match renewed {
             None => self.say(b"Error TLS not enabled\r\n"),

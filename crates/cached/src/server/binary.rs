@@ -1,10 +1,10 @@
 //! The reader of a connection that speaks the binary protocol.
 
+use super::arriving::Arriving;
 use super::reader::{Mode, Reader};
 use crate::protocol::binary::{
     Answer, Command, HEADER, Head, Header, KeyCommand, REQUEST, Refused, Status, write_error,
 };
-use crate::protocol::text::Verb;
 use crate::server::VERSION;
 use crate::shard::Operation;
 use crate::statistics::Page;
@@ -40,6 +40,7 @@ pub(crate) struct Value {
     /// The bytes that have come. Nothing is reserved for the rest, which may never come.
     value: Vec<u8>,
     len: usize,
+    _arriving: Arriving,
 }
 
 impl Reader<'_> {
@@ -98,13 +99,10 @@ impl Reader<'_> {
         match command {
             Command::Key { command, is_quiet } => {
                 let operation = Operation::Binary { command, is_quiet };
-                if let KeyCommand::Store(verb) = command {
+                if let KeyCommand::Store(_) = command {
                     let flags = Head::read(head).map_or(0, |head| head.stored().0);
                     if self.is_too_large(key, header.value(), flags) {
-                        // Whatever was there is out of date.
-                        if verb == Verb::Set {
-                            self.request(Operation::Delete { is_quiet: true }, key, &[]);
-                        }
+                        self.forget_replaced(operation, key);
                         let refused = Refused {
                             status: Status::TooLarge,
                             left: header.value() as u64,
@@ -146,8 +144,8 @@ impl Reader<'_> {
         after
     }
 
-    /// Writes a value if it is there. If not, keeps what is there of it. Returns the bytes of `input`
-    /// that are done with.
+    /// Writes a value if it is there. If not, keeps what is there of it, or refuses it if other values on
+    /// their way have all memory. Returns the bytes of `input` that are done with.
     fn begin_value(
         &mut self,
         mode: &mut Mode,
@@ -162,12 +160,22 @@ impl Reader<'_> {
             self.request_with(operation, key, value, head);
             return len;
         }
+        let Some(arriving) = self.expect(operation, key, len) else {
+            let refused = Refused {
+                status: Status::NoMemory,
+                left: len as u64,
+                ends: false,
+            };
+            self.refuse(mode, *header, refused);
+            return 0;
+        };
         *mode = Mode::Binary(State::Value(Box::new(Value {
             operation,
             head: head.to_vec(),
             key: key.to_vec(),
             value: input.to_vec(),
             len,
+            _arriving: arriving,
         })));
         input.len()
     }
@@ -280,6 +288,7 @@ mod tests {
             self.input.extend_from_slice(bytes);
             let mut reader = Reader {
                 shard: &mut self.shard,
+                work_limit: u64::MAX,
                 own: 0,
                 shards: 1,
                 hasher: &self.service.hasher,

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::connection::{Connection, Outcome};
-use super::reader::{Mode, Reader};
+use super::reader::{MOST_OUTPUT, MOST_WORK, Mode, Reader};
 use super::service::{Client, Peer, Service};
 use super::slow::Watch;
 use super::stream::{Listener, Stream};
@@ -15,6 +15,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +24,6 @@ use std::time::{Duration, Instant};
 
 /// The bytes that are read at once.
 const BUFFER: usize = 64 << 10;
-/// The bytes of answers that are sent at once, when they come from other shards.
-const MOST_OUTPUT: usize = 256 << 10;
 /// The bytes of records that are searched in a turn of the loop to take back what has expired. If they are
 /// small and all have expired, a turn takes about 60 µs.
 const RECLAIM: usize = 16 << 10;
@@ -33,6 +32,8 @@ const RECLAIMS: usize = 256;
 /// The time that clients have at the end to send the rest of a command, and to take their answers.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The most clients that are looked at in a turn for those that have been idle for too long.
+const CHECKED: usize = 256;
 /// The most clients that are taken in at a time.
 const ACCEPTED: usize = 256;
 
@@ -80,6 +81,8 @@ pub(crate) struct EventLoop<'a> {
     /// The last second in which the clock's work was done, and what is left of it.
     second: u32,
     reclaims: usize,
+    /// The places whose clients may have been idle for too long.
+    unchecked: Range<usize>,
     /// The time at which connections are closed whatever they wait for: set once the server ends.
     deadline: Option<Instant>,
     /// Whether this thread has told the others that it has no connections any more.
@@ -119,6 +122,7 @@ impl<'a> EventLoop<'a> {
             spare: Vec::new(),
             second: 0,
             reclaims: 0,
+            unchecked: 0..0,
             deadline: None,
             has_left: false,
         })
@@ -141,6 +145,7 @@ impl<'a> EventLoop<'a> {
             let is_idle = dozing.is_some()
                 && self.queued.is_empty()
                 && self.reclaims == 0
+                && self.unchecked.is_empty()
                 && self.returned.borrow().is_empty();
             let timeout = if is_idle {
                 self.longest_sleep()
@@ -165,6 +170,7 @@ impl<'a> EventLoop<'a> {
                 self.accept();
             }
             self.reclaim();
+            self.close_idle();
             was_busy = !events.is_empty() || !self.returned.borrow().is_empty();
             self.take_returned();
             for place in std::mem::take(&mut self.queued) {
@@ -222,10 +228,19 @@ impl<'a> EventLoop<'a> {
             shard.store.bytes()
         });
         self.reclaims = RECLAIMS.max(bytes / 60 / RECLAIM);
+        self.unchecked = 0..self.connections.len();
+    }
+
+    /// Closes connections that have been idle for too long, some in each turn.
+    fn close_idle(&mut self) {
         let Some(limit) = self.service.settings.idle_timeout else {
+            self.unchecked = 0..0;
             return;
         };
-        for place in 0..self.connections.len() {
+        let next = self.unchecked.end.min(self.unchecked.start + CHECKED);
+        let checked = self.unchecked.start..next;
+        self.unchecked.start = next;
+        for place in checked {
             let Some(connection) = &self.connections[place] else {
                 continue;
             };
@@ -432,8 +447,10 @@ impl<'a> EventLoop<'a> {
         let Connection { mode, turn, .. } = &mut *connection;
         let (clock, out, spare) = (&self.clock, &mut self.out, &mut self.spare);
         let (done, is_full) = service.shards[own].apply(|shard| {
+            let work_limit = shard.store.counts().work + MOST_WORK;
             let mut reader = Reader {
                 shard,
+                work_limit,
                 own,
                 shards: service.shards.len(),
                 hasher: &service.hasher,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The most bytes of a request, and the time that it may take.
 const LONGEST: usize = 8 << 10;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts a thread that answers `GET /metrics` as long as there is a server.
 pub(crate) fn start(listener: TcpListener, service: &Arc<Service>) -> io::Result<()> {

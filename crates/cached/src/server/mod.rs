@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `binary` | does the requests of the binary protocol |
 //! | `admin` | the text commands that are about the server, not about a key |
+//! | `arriving` | values that have not come whole yet |
 //! | `clock` | seconds as memcached counts them |
 //! | `connection` | a client's connection |
 //! | `ending` | the end of a server, which another thread or a signal may ask for |
@@ -18,6 +19,7 @@
 //! | `turn` | answers in order, some of which come from other shards |
 
 mod admin;
+mod arriving;
 mod binary;
 pub(crate) mod clock;
 mod connection;
@@ -32,6 +34,7 @@ mod stream;
 mod turn;
 
 pub use self::login::Users;
+pub(crate) use self::reader::{MOST_OUTPUT, MOST_WORK};
 
 use self::ending::Ending;
 use self::event_loop::EventLoop;

@@ -1,6 +1,7 @@
 //! The reader of a connection: it does the commands that have come, as far as that goes without
 //! waiting.
 
+use super::arriving::Arriving;
 use super::binary;
 use crate::protocol::binary::REQUEST;
 use crate::protocol::meta;
@@ -9,21 +10,20 @@ use crate::server::VERSION;
 use crate::server::clock::Clock;
 use crate::server::service::Service;
 use crate::server::turn::{Spare, Turn};
-use crate::shard::{Meta, Operation, Request, Shard};
+use crate::shard::{Meta, NO_MEMORY, Operation, Request, Shard, item_size};
 use crate::statistics::Counters;
 use crate::store::Hasher;
 use memchr::memchr;
 
 /// The bytes of answers from which on nothing more of a connection is done before they are sent.
-const MOST_OUTPUT: usize = 256 << 10;
+pub(crate) const MOST_OUTPUT: usize = 256 << 10;
+/// The work of writes ([`Counts::work`](crate::store::Counts)) from which on others have their turn: about a
+/// millisecond.
+pub(crate) const MOST_WORK: u64 = 1 << 20;
 /// The bytes of requests to other shards from which on they are sent.
 const MOST_REQUESTS: usize = 1 << 20;
 /// The most bytes of a line, but for the keys of a retrieval. memcached has the same number.
 pub(super) const LONGEST_LINE: usize = 2048;
-/// The bytes that memcached adds to a key and a value, and to flags other than 0. An item is too large
-/// by this sum.
-const ITEM_HEADER: usize = 59;
-const ITEM_FLAGS: usize = 4;
 
 const NO_FLUSH: &str = "CLIENT_ERROR flush_all not allowed\r\n";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
@@ -91,6 +91,8 @@ pub(crate) struct Body {
     value: Vec<u8>,
     /// The bytes of the value with its end of line.
     len: usize,
+    /// Its memory, unless it is short.
+    _arriving: Option<Arriving>,
 }
 
 impl Body {
@@ -102,6 +104,7 @@ impl Body {
             words: Vec::new(),
             value: Vec::new(),
             len: len + 2,
+            _arriving: None,
         })
     }
 
@@ -120,6 +123,8 @@ impl Body {
 /// The reader of a connection's input, with all that commands need.
 pub(crate) struct Reader<'a> {
     pub(crate) shard: &'a mut Shard,
+    /// The shard's work at which others have their turn.
+    pub(crate) work_limit: u64,
     /// The number of that shard, and of all.
     pub(crate) own: usize,
     pub(crate) shards: usize,
@@ -143,8 +148,12 @@ pub(crate) fn shard_of(hash: u64, shards: usize) -> usize {
 }
 
 impl Reader<'_> {
-    /// Whether so many answers or requests are to be sent that nothing more is done before.
+    /// Whether so many answers or requests are to be sent, or so much has been done, that nothing more is done
+    /// before.
     pub(crate) fn is_full(&self) -> bool {
+        if self.shard.store.counts().work >= self.work_limit {
+            return true;
+        }
         match &*self.turn {
             None => self.out.len() >= MOST_OUTPUT,
             Some(turn) => turn.len() >= MOST_OUTPUT || turn.requests() >= MOST_REQUESTS,
@@ -351,10 +360,7 @@ impl Reader<'_> {
                     is_quiet,
                 };
                 if self.is_too_large(key, len, flags) {
-                    // Whatever was there is out of date.
-                    if verb == text::Verb::Set {
-                        self.request(Operation::Delete { is_quiet: true }, key, &[]);
-                    }
+                    self.forget_replaced(operation, key);
                     let refused = if is_quiet { "" } else { TOO_LARGE };
                     return self.swallow(mode, refused, len) + after;
                 }
@@ -374,11 +380,11 @@ impl Reader<'_> {
                     Err(refused) => return self.swallow(mode, refused, len) + after,
                 };
                 let flags = meta::read(words).map_or(0, |flags| flags.flags);
+                let operation = Operation::Meta(Meta::Set);
                 if self.is_too_large(&key, len, flags) {
-                    self.request(Operation::Delete { is_quiet: true }, &key, &[]);
+                    self.forget_replaced(operation, &key);
                     return self.swallow(mode, TOO_LARGE, len) + after;
                 }
-                let operation = Operation::Meta(Meta::Set);
                 return after
                     + self.begin_store(mode, operation, &key, words, &input[after..], len);
             }
@@ -460,9 +466,7 @@ impl Reader<'_> {
 
     /// Whether an item is too large, which is counted.
     pub(super) fn is_too_large(&self, key: &[u8], len: usize, flags: u32) -> bool {
-        let flags = if flags == 0 { 0 } else { ITEM_FLAGS };
-        let is_too_large =
-            len + key.len() + ITEM_HEADER + flags > self.service.settings.largest_item;
+        let is_too_large = item_size(key, len, flags) > self.service.settings.largest_item;
         if is_too_large {
             self.counters().store_too_large.add(1);
         }
@@ -482,7 +486,8 @@ impl Reader<'_> {
     }
 
     /// Writes a value of `len` bytes if it is there with its end of line. If not, keeps what is there
-    /// of it. Returns the bytes of `input` that are done with.
+    /// of it, or refuses it if other values on their way have all memory. Returns the bytes of `input`
+    /// that are done with.
     #[inline]
     fn begin_store(
         &mut self,
@@ -497,14 +502,42 @@ impl Reader<'_> {
             self.store(operation, key, words, value);
             return len + 2;
         }
+        let Some(arriving) = self.expect(operation, key, len) else {
+            return self.swallow(mode, NO_MEMORY, len);
+        };
         *mode = Mode::Body(Box::new(Body {
             operation,
             key: key.to_vec(),
             words: words.to_vec(),
             value: input.to_vec(),
             len: len + 2,
+            _arriving: Some(arriving),
         }));
         input.len()
+    }
+
+    /// Takes memory for a value of `len` bytes that is to come. Returns `None` if other values on their way
+    /// have all of it.
+    pub(super) fn expect(
+        &mut self,
+        operation: Operation,
+        key: &[u8],
+        len: usize,
+    ) -> Option<Arriving> {
+        let arriving = self.service.arrivals.expect(len);
+        if arriving.is_none() {
+            self.counters().store_no_memory.add(1);
+            self.forget_replaced(operation, key);
+        }
+        arriving
+    }
+
+    /// Removes the item that a refused operation was to replace: it is out of date.
+    #[cold]
+    pub(super) fn forget_replaced(&mut self, operation: Operation, key: &[u8]) {
+        if operation.replaces() {
+            self.request(Operation::Forget, key, &[]);
+        }
     }
 
     /// Retrieves the keys at the beginning of `input`, up to the end of the line or as far as they

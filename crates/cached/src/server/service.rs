@@ -1,6 +1,7 @@
 //! The parts of a server that all threads know.
 
 use super::Settings;
+use super::arriving::Arrivals;
 use super::clock::Clock;
 use super::ending::Ending;
 use crate::shard::Shard;
@@ -27,6 +28,7 @@ pub(crate) struct Service {
     before: Mutex<Sums>,
     /// The number of connections of all threads.
     pub(crate) connections: AtomicUsize,
+    pub(crate) arrivals: Arrivals,
     /// The clients of each thread by place.
     clients: Vec<Mutex<Vec<Option<Arc<Client>>>>>,
     pub(crate) ending: Arc<Ending>,
@@ -40,6 +42,7 @@ impl Service {
     pub(crate) fn new(settings: Settings, hasher: Hasher, ending: Arc<Ending>) -> Self {
         let threads = settings.threads;
         Self {
+            arrivals: Arrivals::new(settings.memory),
             settings,
             shards: Vec::new(),
             hasher,

@@ -1,13 +1,11 @@
 //! Meta commands.
 
-use super::{NO_NUMBER, NotAdded, Request, Shard, renewed};
+use super::{NO_MEMORY, NO_NUMBER, NotAdded, Request, Shard, item_size, renewed};
 use crate::protocol::meta::{self, Flags};
 use crate::protocol::number;
 use crate::server::clock::Clock;
 use crate::store::{Item, Properties};
 use base64::prelude::{BASE64_STANDARD, Engine};
-
-const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 
 /// A meta command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +97,8 @@ impl Shard {
                 ..Properties::default()
             };
             if self.store.put(hash, key, &[], properties, now).is_err() {
-                out.extend_from_slice(NO_MEMORY);
+                self.forget_without_memory(request);
+                out.extend_from_slice(NO_MEMORY.as_bytes());
                 return;
             }
             new = Some(Item {
@@ -159,15 +158,21 @@ impl Shard {
         }
         if flags.expiry.is_some() {
             self.counters.touch_hits.add(1);
-            let _ = self
+            let touched = self
                 .store
                 .touch(hash, key, expiry.after(request.words), now);
+            if touched.is_err() {
+                self.forget_without_memory(request);
+            }
         } else {
             self.counters.get_hits.add(1);
         }
         if wins && !is_new {
             let win = |properties: &mut Properties| properties.is_won = true;
-            let _ = self.store.rewrite(hash, key, now, win);
+            let won = self.store.rewrite(hash, key, now, win);
+            if won.is_err() {
+                self.forget_without_memory(request);
+            }
         }
         if !flags.is_unnoticed {
             self.store.get(hash, key, now);
@@ -213,16 +218,19 @@ impl Shard {
             (b'A' | b'P', None, _) => b"NS",
             (b'A' | b'P', Some(old), Some(cas)) if old.properties.cas != cas => b"EX",
             (b'A' | b'P', Some(old), _) => {
-                let parts = if mode == b'A' {
-                    [old.value, value]
-                } else {
-                    [value, old.value]
-                };
-                let whole = parts.concat();
                 properties = renewed(old.properties);
-                let fits = whole.len() + key.len() <= self.largest_item;
-                joined = Some(whole);
-                if fits { b"HD" } else { b"NS" }
+                let len = old.value.len() + value.len();
+                if item_size(key, len, properties.flags) > self.largest_item {
+                    b"NS"
+                } else {
+                    let parts = if mode == b'A' {
+                        [old.value, value]
+                    } else {
+                        [value, old.value]
+                    };
+                    joined = Some(parts.concat());
+                    b"HD"
+                }
             }
             (_, _, cas) => {
                 self.counters.cas_hits.count_if(cas.is_some());
@@ -233,8 +241,8 @@ impl Shard {
             let value = joined.as_deref().unwrap_or(value);
             properties.cas = self.next_cas();
             if self.store.put(hash, key, value, properties, now).is_err() {
-                self.store.remove(hash, key);
-                out.extend_from_slice(NO_MEMORY);
+                self.forget_without_memory(request);
+                out.extend_from_slice(NO_MEMORY.as_bytes());
                 return;
             }
             if flags.is_quiet {
@@ -282,7 +290,10 @@ impl Shard {
                     properties.is_won = false;
                     properties.cas = cas;
                 };
-                let _ = self.store.rewrite(hash, key, now, stale);
+                let marked = self.store.rewrite(hash, key, now, stale);
+                if marked.is_err() {
+                    self.forget_without_memory(request);
+                }
                 b"HD"
             }
             Some(_) => {
@@ -334,7 +345,8 @@ impl Shard {
                     ..Properties::default()
                 };
                 if self.store.put(hash, key, &digits, properties, now).is_err() {
-                    out.extend_from_slice(NO_MEMORY);
+                    self.forget_without_memory(request);
+                    out.extend_from_slice(NO_MEMORY.as_bytes());
                     return;
                 }
                 flags.initial
@@ -348,7 +360,7 @@ impl Shard {
                 return;
             }
             Err(NotAdded::NoMemory) => {
-                out.extend_from_slice(NO_MEMORY);
+                out.extend_from_slice(NO_MEMORY.as_bytes());
                 return;
             }
         };

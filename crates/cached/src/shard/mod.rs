@@ -42,6 +42,8 @@ pub(crate) enum Operation {
     Delete {
         is_quiet: bool,
     },
+    /// Remove an item whose successor has been refused.
+    Forget,
     /// Remove all items of the shard at that second.
     Flush {
         at: u32,
@@ -52,6 +54,18 @@ pub(crate) enum Operation {
         command: KeyCommand,
         is_quiet: bool,
     },
+}
+
+impl Operation {
+    /// Whether it replaces an item whatever that is.
+    pub(crate) fn replaces(self) -> bool {
+        match self {
+            Self::Store { verb, .. } => verb == Verb::Set,
+            Self::Binary { command, .. } => command == KeyCommand::Store(Verb::Set),
+            Self::Meta(command) => command == Meta::Set,
+            _ => false,
+        }
+    }
 }
 
 /// An operation with its key and, if it writes, its value.
@@ -69,7 +83,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Shard {
     pub(crate) store: Store,
     pub(crate) counters: Arc<Counters>,
-    /// The most bytes of a key and its value.
+    /// The largest [`item_size`].
     largest_item: usize,
     has_cas: bool,
     /// The second at which all items go.
@@ -78,11 +92,12 @@ pub(crate) struct Shard {
     sampler: Sampler,
 }
 
+/// The answer if there is no room for an item.
+pub(crate) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object\r\n";
 const STORED: &[u8] = b"STORED\r\n";
 const NOT_STORED: &[u8] = b"NOT_STORED\r\n";
 const EXISTS: &[u8] = b"EXISTS\r\n";
 const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
-const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 const NO_MEMORY_FOR_NUMBER: &[u8] = b"SERVER_ERROR out of memory in incr\r\n";
 const NO_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 const END_OF_LINE: &[u8] = b"\r\n";
@@ -105,7 +120,7 @@ impl Written {
             Self::NotStored => NOT_STORED,
             Self::Exists => EXISTS,
             Self::NotFound => NOT_FOUND,
-            Self::NoMemory => NO_MEMORY,
+            Self::NoMemory => NO_MEMORY.as_bytes(),
         }
     }
 }
@@ -215,7 +230,7 @@ impl Shard {
                         self.counters.touch_misses.add(1);
                         NOT_FOUND
                     }
-                    Err(_) => NO_MEMORY,
+                    Err(_) => NO_MEMORY.as_bytes(),
                 };
                 if !is_quiet {
                     out.extend_from_slice(answer);
@@ -229,6 +244,9 @@ impl Shard {
                 if !is_quiet {
                     out.extend_from_slice(if found { b"DELETED\r\n" } else { NOT_FOUND });
                 }
+            }
+            Operation::Forget => {
+                self.store.remove(request.hash, request.key);
             }
             Operation::Flush { at } => {
                 // As in memcached, the next number is another one.
@@ -297,8 +315,10 @@ impl Shard {
         };
         counters.touch_hits.count_if(is_there);
         counters.touch_misses.count_if(!is_there);
-        // An item that finds no room for an expiry keeps the one that it has.
-        let _ = self.store.touch(request.hash, request.key, expiry, now);
+        let touched = self.store.touch(request.hash, request.key, expiry, now);
+        if touched.is_err() {
+            self.forget_without_memory(request);
+        }
         is_there
     }
 
@@ -334,15 +354,16 @@ impl Shard {
             }
             (Verb::Append | Verb::Prepend, Some(old)) => {
                 let properties = renewed(old.properties);
+                let len = old.value.len() + value.len();
+                if item_size(key, len, properties.flags) > self.largest_item {
+                    return Written::NotStored;
+                }
                 let parts = if verb == Verb::Append {
                     [old.value, value]
                 } else {
                     [value, old.value]
                 };
                 let joined = parts.concat();
-                if joined.len() + key.len() > self.largest_item {
-                    return Written::NotStored;
-                }
                 self.put(request, &joined, properties, now)
             }
             (verb, _) => {
@@ -368,12 +389,17 @@ impl Shard {
         match self.store.put(hash, key, value, properties, now) {
             Ok(()) => Written::Stored { cas },
             Err(_) => {
-                // Whatever was there is out of date.
-                self.store.remove(hash, key);
-                self.counters.store_no_memory.add(1);
+                self.forget_without_memory(request);
                 Written::NoMemory
             }
         }
+    }
+
+    /// Removes an item that there is no room to replace or to change: it is out of date.
+    #[cold]
+    fn forget_without_memory(&mut self, request: &Request<'_>) {
+        self.store.remove(request.hash, request.key);
+        self.counters.store_no_memory.add(1);
     }
 
     /// Adds to a number, if its item has this `cas`, or that is 0, and sets its expiry if one is given. Returns
@@ -433,6 +459,13 @@ impl Shard {
         let [_, misses] = self.counters.of_arithmetic(is_increment);
         misses.add(1);
     }
+}
+
+/// The bytes of an item as memcached counts them. By these it is too large.
+pub(crate) fn item_size(key: &[u8], value: usize, flags: u32) -> usize {
+    const HEADER: usize = 59;
+    const FLAGS: usize = 4;
+    key.len() + value + HEADER + if flags == 0 { 0 } else { FLAGS }
 }
 
 /// The properties of an item that takes the place of a shorter one, which leaves its marks behind, as in

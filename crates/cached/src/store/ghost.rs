@@ -1,5 +1,7 @@
 //! The ghost queue of S3-FIFO: fingerprints of items that were evicted after little use.
 
+use corelay_sync::prefetch_read;
+
 /// Fingerprints in groups of 4, each a queue of its own.
 pub(super) struct Ghost {
     groups: Box<[[u32; GROUP]]>,
@@ -8,12 +10,20 @@ pub(super) struct Ghost {
 const GROUP: usize = 4;
 
 impl Ghost {
-    /// Makes a ghost queue for about `items` fingerprints, which is empty.
+    /// Makes a ghost queue for `items` fingerprints, which is empty.
     pub(super) fn new(items: usize) -> Self {
-        let groups = items.div_ceil(GROUP).next_power_of_two();
         Self {
-            groups: vec![[0; GROUP]; groups].into(),
+            groups: vec![[0; GROUP]; Self::groups(items)].into(),
         }
+    }
+
+    fn groups(items: usize) -> usize {
+        items.div_ceil(GROUP).max(1)
+    }
+
+    /// The bytes of a new ghost queue for `items` fingerprints.
+    pub(super) fn bytes_for(items: usize) -> usize {
+        Self::groups(items) * size_of::<[u32; GROUP]>()
     }
 
     /// The bytes that the queue takes.
@@ -26,10 +36,19 @@ impl Ghost {
         self.groups.len() * GROUP
     }
 
+    fn place(&self, hash: u64) -> usize {
+        (((hash >> 32) * self.groups.len() as u64) >> 32) as usize
+    }
+
     fn group(&mut self, hash: u64) -> (&mut [u32; GROUP], u32) {
-        let group = (hash >> 32) as usize & (self.groups.len() - 1);
+        let place = self.place(hash);
         // 0 stands for none.
-        (&mut self.groups[group], (hash as u32).max(1))
+        (&mut self.groups[place], (hash as u32).max(1))
+    }
+
+    /// Begins to load the group of that hash into the cache.
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch_read(&self.groups[self.place(hash)]);
     }
 
     /// Enters an item, in place of the oldest of its group.

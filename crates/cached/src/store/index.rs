@@ -58,6 +58,8 @@ pub(super) struct Index {
     directory: Vec<u32>,
     depth: u32,
     pieces: Vec<Piece>,
+    /// The groups of all pieces.
+    groups: usize,
     len: usize,
 }
 
@@ -220,6 +222,7 @@ impl Index {
             directory: vec![0],
             depth: 0,
             pieces: vec![Piece::new(FEWEST, 0)?],
+            groups: FEWEST as usize,
             len: 0,
         })
     }
@@ -231,8 +234,14 @@ impl Index {
 
     /// The bytes that the index takes.
     pub(super) fn bytes(&self) -> usize {
-        let groups: usize = self.pieces.iter().map(|piece| piece.groups.len()).sum();
-        groups + self.directory.len() * size_of::<u32>() + self.pieces.len() * size_of::<Piece>()
+        self.groups * LINE
+            + self.directory.len() * size_of::<u32>()
+            + self.pieces.len() * size_of::<Piece>()
+    }
+
+    /// The memory of all groups, once nobody needs the index any more.
+    pub(super) fn into_memory(self) -> impl Iterator<Item = MmapMut> {
+        self.pieces.into_iter().map(|piece| piece.groups)
     }
 
     #[inline]
@@ -277,7 +286,7 @@ impl Index {
         self.len -= 1;
     }
 
-    /// Inserts an entry.
+    /// Inserts an entry. Returns the number of others that were looked at to make room for it.
     ///
     /// # Errors
     /// The system gives no memory for a larger piece. Nothing has been inserted.
@@ -286,20 +295,20 @@ impl Index {
         hash: u64,
         location: u32,
         records: &impl Records,
-    ) -> io::Result<()> {
-        let mut piece = self.piece(hash);
-        if self.pieces[piece as usize].is_full() {
-            self.grow(hash, records)?;
-            piece = self.piece(hash);
+    ) -> io::Result<usize> {
+        let mut moved = 0;
+        if self.pieces[self.piece(hash) as usize].is_full() {
+            moved = self.grow(hash, records)?;
         }
+        let piece = self.piece(hash);
         self.pieces[piece as usize].insert(hash, location);
         self.len += 1;
-        Ok(())
+        Ok(moved)
     }
 
-    /// Grows the piece of that hash, or splits it.
+    /// Grows the piece of that hash, or splits it. Returns the number of entries that it has looked at.
     #[cold]
-    fn grow(&mut self, hash: u64, records: &impl Records) -> io::Result<()> {
+    fn grow(&mut self, hash: u64, records: &impl Records) -> io::Result<usize> {
         let old = self.piece(hash);
         let Piece { number, depth, .. } = self.pieces[old as usize];
         if number < MOST || depth >= 40 {
@@ -307,8 +316,9 @@ impl Index {
             self.pieces[old as usize].each(records, |hash, location| {
                 grown.insert(hash, location);
             });
+            self.groups += (grown.number - number) as usize;
             self.pieces[old as usize] = grown;
-            return Ok(());
+            return Ok(number as usize * ENTRIES);
         }
         let mut halves = [
             Piece::new(number / 2 + number / 16, depth + 1)?,
@@ -329,9 +339,10 @@ impl Index {
         let first = hash.unbounded_shr(64 - depth) as usize * entries;
         self.directory[first + entries / 2..first + entries].fill(new);
         let [lower, upper] = halves;
+        self.groups += (lower.number + upper.number - number) as usize;
         self.pieces[old as usize] = lower;
         self.pieces.push(upper);
-        Ok(())
+        Ok(number as usize * ENTRIES)
     }
 }
 
@@ -396,7 +407,9 @@ mod tests {
     fn equal_hashes_are_told_apart_by_the_caller() {
         let mut index = Index::new().unwrap();
         let records = Hashes(vec![mix(1); 30]);
-        (0..30).for_each(|n| index.insert(mix(1), n, &records).unwrap());
+        for n in 0..30 {
+            index.insert(mix(1), n, &records).unwrap();
+        }
         for n in (0..30).rev() {
             let slot = index.find(mix(1), |location| location == n).unwrap();
             index.remove(mix(1), slot);
@@ -412,6 +425,10 @@ mod tests {
         for n in 0..300_000 {
             records.0.push(mix(n));
             index.insert(mix(n), n as u32, &records).unwrap();
+            if n % 1_000 == 0 {
+                let groups: usize = index.pieces.iter().map(|piece| piece.groups.len()).sum();
+                assert_eq!(groups, index.groups * LINE);
+            }
             if n > 20_000 {
                 let each = index.bytes() as f64 / n as f64;
                 assert!(each < 7.0, "{n} entries take {each} bytes each");

@@ -158,7 +158,7 @@ impl Log {
         Ok(number)
     }
 
-    /// Closes a segment: nothing more will be written to it.
+    /// Closes a segment: nothing more will be written to it, and the rest of its memory is free.
     pub(super) fn close_segment(&mut self, number: u32) {
         self.bytes -= self.segment(number).resident();
         self.segment_mut(number).is_closed = true;
@@ -239,6 +239,27 @@ impl Log {
         }
     }
 
+    /// The bytes that a segment takes and that have not been written.
+    pub(super) fn rest(&self, number: u32) -> usize {
+        let segment = self.segment(number);
+        segment.resident().saturating_sub(segment.written as usize)
+    }
+
+    /// The memory of all segments and of values outside of them, each with the bytes that it takes, once
+    /// nothing leads to it any more.
+    pub(super) fn into_memory(self) -> impl Iterator<Item = (MmapMut, usize)> {
+        let segments = self.segments.into_iter().flatten();
+        let segments = segments.map(|segment| {
+            let resident = segment.resident();
+            (segment.bytes, resident)
+        });
+        let large = self.large.into_iter().flatten();
+        segments.chain(large.map(|value| {
+            let resident = pages(value.len());
+            (value, resident)
+        }))
+    }
+
     /// The numbers of all segments in use.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         let segments = self.segments.iter().zip(0..);
@@ -297,7 +318,8 @@ impl Log {
         let segment = self.segment(number);
         let at = segment.written;
         let size = draft.size(segment.base);
-        if at as usize + size > self.segment_bytes() || segment.charge >= self.segment_bytes() {
+        let is_full = segment.is_closed || segment.charge >= self.segment_bytes();
+        if is_full || at as usize + size > self.segment_bytes() {
             return None;
         }
         let outside = match draft.value {

@@ -7,18 +7,21 @@
 //! | `index` | where the record of a key is |
 //! | `evict` | which items go when memory is full: S3-FIFO |
 //! | `ghost` | fingerprints of items that have gone |
+//! | `gone` | memory of items that were removed all at once |
 //!
 //! A store belongs to one thread and knows no time: each call is told the second. Seconds count from
 //! wherever the caller likes; 0 as an expiry stands for never.
 
 mod evict;
 mod ghost;
+mod gone;
 mod index;
 mod log;
 mod record;
 
 use self::evict::{Cleaning, Queues};
 use self::ghost::Ghost;
+use self::gone::Gone;
 use self::index::{Index, Records, Slot};
 use self::log::Log;
 use self::record::{Draft, Value};
@@ -40,7 +43,7 @@ impl Hasher {
     }
 }
 
-/// The counters of a store, since its start. All are numbers of items.
+/// The counters of a store, since its start. All but the last are numbers of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -56,6 +59,9 @@ pub struct Counts {
     pub expired_unfetched: u64,
     /// Items that were moved to free the rest of their segment.
     pub moved: u64,
+    /// The work of writes: the bytes of the values that they copied, and 64 for each entry of the index that
+    /// they moved.
+    pub work: u64,
 }
 
 /// There is no room for an item, and the store may not evict others, or the item is larger than all
@@ -103,6 +109,7 @@ pub struct Store {
     index: Index,
     queues: Queues,
     ghost: Option<Ghost>,
+    gone: Gone,
     cleaning: Option<Cleaning>,
     budget: usize,
     evicts: bool,
@@ -139,6 +146,7 @@ impl Store {
             index: Index::new()?,
             queues: Queues::default(),
             ghost: None,
+            gone: Gone::default(),
             cleaning: None,
             budget,
             evicts,
@@ -166,7 +174,13 @@ impl Store {
 
     /// The bytes of memory that items and all that belongs to them take.
     pub fn bytes(&self) -> usize {
-        self.log.bytes() + self.overhead()
+        self.log.bytes() + self.gone.bytes() + self.overhead()
+    }
+
+    /// The bytes of the largest value that finds room if everything else goes.
+    pub fn largest_value(&self) -> usize {
+        let others = evict::KEPT * self.log.segment_bytes() + self.overhead();
+        self.budget.saturating_sub(others)
     }
 
     /// The bytes of memory of the index.
@@ -175,10 +189,17 @@ impl Store {
     }
 
     fn overhead(&self) -> usize {
-        self.index.bytes() + self.ghost.as_ref().map_or(0, Ghost::bytes)
+        // A store that evicts will have a ghost queue for its items: its memory is kept back for it.
+        let ghost = match &self.ghost {
+            _ if !self.evicts => 0,
+            None => Ghost::bytes_for(self.len()),
+            Some(ghost) => ghost.bytes().max(Ghost::bytes_for(self.len())),
+        };
+        self.index.bytes() + ghost
     }
 
     /// The counters.
+    #[inline]
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -299,6 +320,7 @@ impl Store {
             "corelay: a key of {} bytes; 1 to 250 are allowed",
             key.len()
         );
+        self.counts.work += value.len() as u64;
         self.clean_a_little(value.len() + key.len(), now);
         let mut draft = Draft {
             key,
@@ -344,17 +366,18 @@ impl Store {
                 let old = self.index.location(slot);
                 self.index.relocate(hash, slot, location);
                 self.retire(old);
-                Ok(())
+                Ok(0)
             }
             None => {
                 let keys = Keys(&self.hasher, &self.log);
                 self.index.insert(hash, location, &keys)
             }
         };
-        if linked.is_err() {
+        let Ok(moved) = linked else {
             self.retire(location);
             return Err(Full);
-        }
+        };
+        self.counts.work += 64 * moved as u64;
         self.counts.written += 1;
         Ok(())
     }
@@ -435,13 +458,24 @@ impl Store {
         self.end_if_dead(self.log.segment_of(location));
     }
 
-    /// Removes all items, and gives their memory back.
+    /// Removes all items. Their memory goes back to the system with the next calls of
+    /// [`reclaim`](Self::reclaim), or once other items need it.
     ///
     /// # Errors
     /// The system gives no memory for an empty index. Nothing has been removed.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.index = Index::new()?;
-        self.log = Log::new(self.budget);
+        if self.log.bytes() == 0 {
+            return Ok(()); // and nothing is in the index
+        }
+        let index = std::mem::replace(&mut self.index, Index::new()?);
+        for groups in index.into_memory() {
+            let bytes = groups.len();
+            self.gone.add(groups, bytes);
+        }
+        let log = std::mem::replace(&mut self.log, Log::new(self.budget));
+        for (memory, bytes) in log.into_memory() {
+            self.gone.add(memory, bytes);
+        }
         self.queues = Queues::default();
         self.cleaning = None;
         self.ghost = None;

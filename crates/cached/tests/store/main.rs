@@ -4,3 +4,4 @@ mod expiry;
 mod hits;
 mod large;
 mod model;
+mod steps;

@@ -36,11 +36,11 @@ impl Server {
         })
     }
 
-    /// Starts a server that may have so many open files.
-    pub(crate) fn start_with_files(files: u32, flags: &[&str]) -> Self {
+    /// Starts a server under a limit of the shell's `ulimit`.
+    pub(crate) fn start_with_limit(limit: &str, flags: &[&str]) -> Self {
         Self::start_with(flags, |port| {
             let mut command = Command::new("sh");
-            let script = format!("ulimit -n {files}; exec \"$@\"");
+            let script = format!("ulimit {limit}; exec \"$@\"");
             command.args(["-c", &script, "sh", PROGRAM, "-p", port]);
             command
         })

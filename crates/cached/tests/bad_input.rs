@@ -323,34 +323,57 @@ mod resources {
         const MOST: usize = 64 << 20;
         let server = Server::start(&["-t", "2", "-m", "8"]);
         let mut owner = server.connect();
-        owner.ask("set key 0 0 3\r\nold\r\n", "STORED\r\n");
         let [before, _] = server.memory();
         let mut clients: Vec<_> = (0..200).map(|_| server.connect()).collect();
-        for client in &mut clients {
-            client.send(format!("mn\r\nset key 0 0 {LENGTH}\r\n"));
-            client.demand("MN\r\n");
-        }
-        for client in &mut clients {
+        for (n, client) in clients.iter_mut().enumerate() {
+            owner.ask(format!("set key{n} 0 0 3\r\nold\r\n"), "STORED\r\n");
+            client.send(format!("set key{n} 0 0 {LENGTH}\r\n"));
             client.send(vec![b'x'; LENGTH - 1]);
         }
-        let (taken, refused) = clients.split_at_mut(MOST / LENGTH);
-        for client in &mut *refused {
-            client.demand(NO_MEMORY);
-            client.ask("x\r\nmn\r\n", "MN\r\n");
+        let mut refused = 0;
+        for (n, client) in clients.iter_mut().enumerate() {
+            client.send("x\r\nmn\r\n");
+            let mut first = [0; 6];
+            client.0.read_exact(&mut first).unwrap();
+            if first == *b"STORED" {
+                client.demand("\r\nMN\r\n");
+            } else {
+                assert_eq!(first, NO_MEMORY.as_bytes()[..6]);
+                client.demand(&NO_MEMORY[6..]);
+                client.demand("MN\r\n");
+                // What could not be replaced is out of date.
+                owner.ask(format!("get key{n}\r\n"), "END\r\n");
+                refused += 1;
+            }
         }
+        assert!((1..200).contains(&refused), "{refused} refused");
         let [_, most] = server.memory();
         assert!(
-            most < before + MOST + SLACK,
+            most < before + MOST + 200 * (64 << 10) + SLACK,
             "{before} bytes before, then {most}"
         );
-        // What could not be replaced is out of date.
-        owner.ask("get key\r\n", "END\r\n");
-        for client in taken {
-            client.ask("x\r\n", "STORED\r\n");
-        }
-        refused[0].send(format!("set key 0 0 {LENGTH}\r\n"));
-        refused[0].send(vec![b'x'; LENGTH]);
-        refused[0].ask("\r\n", "STORED\r\n");
+        owner.send(format!("set key 0 0 {LENGTH}\r\n"));
+        owner.send(vec![b'x'; LENGTH]);
+        owner.ask("\r\n", "STORED\r\n");
+    }
+
+    /// What has only been announced keeps nobody else out.
+    #[test]
+    fn values_that_are_announced_take_nobody_elses_memory() {
+        let server = Server::start(&["-t", "2"]);
+        let announce = |n: usize| {
+            let mut client = server.connect();
+            client.ask("mn\r\n", "MN\r\n");
+            client.send(format!("set large{n} 0 0 1000000\r\n"));
+            client
+        };
+        let clients: Vec<_> = (0..200).map(announce).collect();
+        let mut other = server.connect();
+        other.send("set key 0 0 300000\r\n");
+        other.send(vec![b'x'; 299_999]);
+        demand_service(&server);
+        other.ask("x\r\n", "STORED\r\n");
+        drop(clients);
     }
 
     #[test]

@@ -475,6 +475,50 @@ fn a_client_with_much_work_lets_others_have_their_turn() {
     }
 }
 
+/// The memory of removed items goes back to the system, though nobody asks for anything.
+#[test]
+fn the_memory_of_a_flushed_server_goes_back() {
+    let server = Server::start(&["-t", "3", "-m", "128"]);
+    let mut client = server.connect_lines();
+    let [before, _] = server.memory();
+    let value = "x".repeat(1_000);
+    for n in 0..60_000 {
+        client.send(format!("set key{n} 0 0 1000 noreply\r\n{value}\r\n"));
+    }
+    assert_eq!(client.ask("mn"), "MN");
+    let [full, _] = server.memory();
+    assert!(full > before + (50 << 20), "{before} bytes, then {full}");
+    assert_eq!(client.ask("flush_all"), "OK");
+    drop(client);
+    wait_until("the memory has gone back", || {
+        server.memory()[0] < before + (20 << 20)
+    });
+}
+
+/// Where nothing is evicted, an expiry finds room in a full server, too.
+#[test]
+fn items_of_a_full_server_can_be_touched() {
+    let server = Server::start(&["-t", "1", "-m", "2", "-M"]);
+    let mut client = server.connect_lines();
+    let mut items = 0;
+    while client.ask(&format!("set key{items} 0 0 10\r\n0123456789")) == "STORED" {
+        items += 1;
+    }
+    for n in 0..items {
+        let touched = match n % 3 {
+            0 => client.ask(&format!("touch key{n} 1000")),
+            1 => client.ask(&format!("mg key{n} T1000")),
+            _ => client.lines(&format!("gat 1000 key{n}"))[0].clone(),
+        };
+        assert!(
+            ["TOUCHED", "HD"].contains(&&*touched) || touched.starts_with("VALUE"),
+            "{touched}"
+        );
+        let told = client.ask(&format!("mg key{n} t"));
+        assert!(told.starts_with("HD t9") || told == "HD t1000", "{told}");
+    }
+}
+
 /// An item that should be marked, where there is no room for the mark, goes instead of being served as it
 /// was.
 #[test]

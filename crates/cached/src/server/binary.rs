@@ -40,7 +40,8 @@ pub(crate) struct Value {
     /// The bytes that have come. Nothing is reserved for the rest, which may never come.
     value: Vec<u8>,
     len: usize,
-    _arriving: Arriving,
+    arriving: Arriving,
+    header: Header,
 }
 
 impl Reader<'_> {
@@ -55,6 +56,18 @@ impl Reader<'_> {
             State::Value(value) => {
                 let done = input.len().min(value.len - value.value.len());
                 value.value.extend_from_slice(&input[..done]);
+                if !value.arriving.grow_to(value.value.len()) {
+                    let refused = Refused {
+                        status: Status::NoMemory,
+                        left: (value.len - value.value.len()) as u64,
+                        ends: false,
+                    };
+                    let header = value.header;
+                    self.counters().store_no_memory.add(1);
+                    self.forget_replaced(value.operation, &value.key);
+                    self.refuse(mode, header, refused);
+                    return done;
+                }
                 if value.value.len() == value.len
                     && let State::Value(value) = std::mem::take(state)
                 {
@@ -144,8 +157,8 @@ impl Reader<'_> {
         after
     }
 
-    /// Writes a value if it is there. If not, keeps what is there of it, or refuses it if other values on
-    /// their way have all memory. Returns the bytes of `input` that are done with.
+    /// Writes a value if it is there. If not, keeps what is there of it. Returns the bytes of `input`
+    /// that are done with.
     fn begin_value(
         &mut self,
         mode: &mut Mode,
@@ -160,22 +173,14 @@ impl Reader<'_> {
             self.request_with(operation, key, value, head);
             return len;
         }
-        let Some(arriving) = self.expect(operation, key, len) else {
-            let refused = Refused {
-                status: Status::NoMemory,
-                left: len as u64,
-                ends: false,
-            };
-            self.refuse(mode, *header, refused);
-            return 0;
-        };
         *mode = Mode::Binary(State::Value(Box::new(Value {
             operation,
             head: head.to_vec(),
             key: key.to_vec(),
             value: input.to_vec(),
             len,
-            _arriving: arriving,
+            arriving: self.service.arrivals.begin(),
+            header: *header,
         })));
         input.len()
     }

@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     pub(crate) may_read: bool,
     /// The client sends nothing more. After that no event tells of what is left to read.
     pub(crate) is_ending: bool,
+    /// Nothing more will come: what has come is still done.
+    pub(crate) has_gone: bool,
     /// The server ends: the connection is closed as soon as all commands that came are answered.
     pub(crate) is_last: bool,
     /// It is among the connections that are to be looked at again.
@@ -69,6 +71,7 @@ impl Connection {
             watch: None,
             may_read: true,
             is_ending: false,
+            has_gone: false,
             is_last: false,
             is_queued: false,
         }

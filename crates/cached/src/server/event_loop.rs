@@ -214,7 +214,10 @@ impl<'a> EventLoop<'a> {
         }
         let has_idle = self.service.settings.idle_timeout.is_some()
             && self.connections.len() > self.free.len();
-        let has_work = has_idle || self.counters.curr_items.get() > 0;
+        let shard = &self.service.shards[self.me.number()];
+        let has_work = has_idle
+            || self.counters.curr_items.get() > 0
+            || shard.apply(|shard| shard.store.is_giving_back());
         has_work.then_some(SECOND)
     }
 
@@ -246,6 +249,7 @@ impl<'a> EventLoop<'a> {
             };
             let idle = self.second.saturating_sub(connection.client.last_active());
             let is_served = connection.turn.as_ref().is_some_and(|turn| turn.away > 0);
+            let is_served = is_served || connection.is_queued;
             if !is_served && Duration::from_secs(idle.into()) > limit {
                 self.counters.idle_kicks.add(1);
                 self.close(place);
@@ -418,12 +422,12 @@ impl<'a> EventLoop<'a> {
             // Its answers have waited for the output before them.
             Some(_) => return self.answer(place),
         }
-        let mut has_gone = false;
         // What is left of the last read comes first.
         let left = connection.input.len();
         self.buffer[..left].copy_from_slice(&connection.input);
         let mut filled = left;
-        if (connection.may_read || connection.is_ending) && left < BUFFER {
+        let may_read = connection.may_read || connection.is_ending;
+        if may_read && !connection.has_gone && left < BUFFER {
             match connection.read(&mut self.buffer[left..]) {
                 Outcome::Some(n) => {
                     filled += n;
@@ -434,7 +438,7 @@ impl<'a> EventLoop<'a> {
                     self.counters.bytes_read.add(n as u64);
                 }
                 Outcome::Later => connection.may_read = false,
-                Outcome::Gone => has_gone = true,
+                Outcome::Gone => connection.has_gone = true,
             }
         }
         let input = &self.buffer[..filled];
@@ -476,7 +480,7 @@ impl<'a> EventLoop<'a> {
             self.send(place);
             return true;
         }
-        if has_gone && !is_full {
+        if connection.has_gone && !is_full {
             // Nothing more comes, and what is left is no command. What is to be sent still goes.
             connection.mode = Mode::End;
         }
@@ -485,7 +489,7 @@ impl<'a> EventLoop<'a> {
             return false;
         }
         // Only if something was done: a part of a line waits for the rest.
-        let may_read = connection.may_read || connection.is_ending;
+        let may_read = connection.may_read || connection.is_ending || connection.has_gone;
         if (may_read || done > 0 && done < filled) && !connection.has_output() {
             self.queue(place);
         }

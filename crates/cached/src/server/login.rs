@@ -103,7 +103,7 @@ impl Reader<'_> {
         let len = words.nth(3).and_then(number::u32);
         match len.filter(|&len| is_set && len as usize <= LONGEST_LOGIN) {
             Some(len) => {
-                *mode = Mode::Login(Body::of_login(len as usize));
+                *mode = Mode::Login(Body::of_login(len as usize, self.service.arrivals.begin()));
             }
             None => self.say(b"CLIENT_ERROR unauthenticated\r\n"),
         }

@@ -91,20 +91,19 @@ pub(crate) struct Body {
     value: Vec<u8>,
     /// The bytes of the value with its end of line.
     len: usize,
-    /// Its memory, unless it is short.
-    _arriving: Option<Arriving>,
+    arriving: Arriving,
 }
 
 impl Body {
     /// A name and a password of `len` bytes, which are no operation.
-    pub(super) fn of_login(len: usize) -> Box<Self> {
+    pub(super) fn of_login(len: usize, arriving: Arriving) -> Box<Self> {
         Box::new(Self {
             operation: Operation::Flush { at: 0 },
             key: Vec::new(),
             words: Vec::new(),
             value: Vec::new(),
             len: len + 2,
-            _arriving: None,
+            arriving,
         })
     }
 
@@ -486,8 +485,7 @@ impl Reader<'_> {
     }
 
     /// Writes a value of `len` bytes if it is there with its end of line. If not, keeps what is there
-    /// of it, or refuses it if other values on their way have all memory. Returns the bytes of `input`
-    /// that are done with.
+    /// of it. Returns the bytes of `input` that are done with.
     #[inline]
     fn begin_store(
         &mut self,
@@ -502,34 +500,15 @@ impl Reader<'_> {
             self.store(operation, key, words, value);
             return len + 2;
         }
-        let Some(arriving) = self.expect(operation, key, len) else {
-            return self.swallow(mode, NO_MEMORY, len);
-        };
         *mode = Mode::Body(Box::new(Body {
             operation,
             key: key.to_vec(),
             words: words.to_vec(),
             value: input.to_vec(),
             len: len + 2,
-            _arriving: Some(arriving),
+            arriving: self.service.arrivals.begin(),
         }));
         input.len()
-    }
-
-    /// Takes memory for a value of `len` bytes that is to come. Returns `None` if other values on their way
-    /// have all of it.
-    pub(super) fn expect(
-        &mut self,
-        operation: Operation,
-        key: &[u8],
-        len: usize,
-    ) -> Option<Arriving> {
-        let arriving = self.service.arrivals.expect(len);
-        if arriving.is_none() {
-            self.counters().store_no_memory.add(1);
-            self.forget_replaced(operation, key);
-        }
-        arriving
     }
 
     /// Removes the item that a refused operation was to replace: it is out of date.
@@ -621,6 +600,24 @@ impl Reader<'_> {
             return 0;
         };
         let done = body.fill(input);
+        if !body.arriving.grow_to(body.value.len()) {
+            let Body {
+                operation,
+                key,
+                value,
+                len,
+                ..
+            } = &**body;
+            let left = len - value.len();
+            self.counters().store_no_memory.add(1);
+            self.forget_replaced(*operation, key);
+            self.say(NO_MEMORY.as_bytes());
+            *mode = match left {
+                0 => Mode::Line,
+                left => Mode::Swallow(left),
+            };
+            return done;
+        }
         if body.is_whole() {
             let Mode::Body(body) = std::mem::take(mode) else {
                 return done;

@@ -158,21 +158,17 @@ impl Shard {
         }
         if flags.expiry.is_some() {
             self.counters.touch_hits.add(1);
-            let touched = self
+            // An item that finds no room for an expiry keeps the one that it has.
+            let _ = self
                 .store
                 .touch(hash, key, expiry.after(request.words), now);
-            if touched.is_err() {
-                self.forget_without_memory(request);
-            }
         } else {
             self.counters.get_hits.add(1);
         }
         if wins && !is_new {
             let win = |properties: &mut Properties| properties.is_won = true;
-            let won = self.store.rewrite(hash, key, now, win);
-            if won.is_err() {
-                self.forget_without_memory(request);
-            }
+            // Without room for the mark another client may win, too.
+            let _ = self.store.rewrite(hash, key, now, win);
         }
         if !flags.is_unnoticed {
             self.store.get(hash, key, now);

@@ -315,10 +315,8 @@ impl Shard {
         };
         counters.touch_hits.count_if(is_there);
         counters.touch_misses.count_if(!is_there);
-        let touched = self.store.touch(request.hash, request.key, expiry, now);
-        if touched.is_err() {
-            self.forget_without_memory(request);
-        }
+        // An item that finds no room for an expiry keeps the one that it has.
+        let _ = self.store.touch(request.hash, request.key, expiry, now);
         is_there
     }
 
@@ -425,7 +423,10 @@ impl Shard {
             .split(|&byte| byte == 0)
             .next()
             .unwrap_or_default();
-        let old = number::u64(text).ok_or(NotAdded::NotNumber)?;
+        let (len, properties) = (item.value.len(), item.properties);
+        let old = number::u64(text);
+        self.store.add_work(len);
+        let old = old.ok_or(NotAdded::NotNumber)?;
         let [hits, _] = self.counters.of_arithmetic(is_increment);
         hits.add(1);
         let new = if is_increment {
@@ -433,7 +434,6 @@ impl Shard {
         } else {
             old.saturating_sub(delta)
         };
-        let (len, properties) = (item.value.len(), item.properties);
         let mut digits = Vec::new();
         number::write(&mut digits, new);
         let is_longer = digits.len() > len;

@@ -274,12 +274,10 @@ impl Store {
         let closed = self.log.numbers();
         let closed = closed.filter(|&segment| !self.queues.is_being_written(segment));
         let deadest = if self.is_short_of_segments() {
-            // By the share of what was written: cleaning it frees the segment, if not much memory.
-            let share =
-                |segment: u32| dead(segment) * 1000 / self.log.written(segment).max(1) as usize;
+            // The one with the fewest bytes to move: cleaning it frees the segment, if not much memory.
             closed
-                .max_by_key(|&segment| share(segment))
                 .filter(|&segment| dead(segment) > 0)
+                .min_by_key(|&segment| self.log.live(segment))
         } else {
             let is_worth_it =
                 |&segment: &u32| dead(segment) * 100 >= self.log.segment_bytes() * MOSTLY_DEAD;
@@ -387,6 +385,7 @@ impl Store {
             key: record.key(),
             value: record.value(),
             properties: record.properties(base),
+            may_expire: !self.evicts,
             accessed: now.wrapping_sub(record.idle(now)),
             uses,
             is_fetched: record.is_fetched(),

@@ -59,8 +59,8 @@ pub struct Counts {
     pub expired_unfetched: u64,
     /// Items that were moved to free the rest of their segment.
     pub moved: u64,
-    /// The work of writes: the bytes of the values that they copied, and 64 for each entry of the index that
-    /// they moved.
+    /// The work of requests: the bytes of the values that they copied or searched, and 64 for each entry of
+    /// the index that they moved.
     pub work: u64,
 }
 
@@ -181,6 +181,16 @@ impl Store {
     pub fn largest_value(&self) -> usize {
         let others = evict::KEPT * self.log.segment_bytes() + self.overhead();
         self.budget.saturating_sub(others)
+    }
+
+    /// Whether there is memory of a cleared store that has not gone back to the system yet.
+    pub fn is_giving_back(&self) -> bool {
+        self.gone.bytes() > 0
+    }
+
+    /// Adds the bytes that somebody has looked at to [`Counts::work`].
+    pub(crate) fn add_work(&mut self, bytes: usize) {
+        self.counts.work += bytes as u64;
     }
 
     /// The bytes of memory of the index.
@@ -326,6 +336,8 @@ impl Store {
             key,
             value: Value::Inline(value),
             properties,
+            // Where nothing is evicted there may be no room to add that later.
+            may_expire: !self.evicts,
             accessed: now,
             uses: 0,
             is_fetched: false,

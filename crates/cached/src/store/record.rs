@@ -222,6 +222,8 @@ pub(super) struct Draft<'a> {
     pub(super) key: &'a [u8],
     pub(super) value: Value<'a>,
     pub(super) properties: Properties,
+    /// Whether the record has the field of an expiry although the item does not expire.
+    pub(super) may_expire: bool,
     /// The second of the last use.
     pub(super) accessed: u32,
     pub(super) uses: u8,
@@ -229,6 +231,10 @@ pub(super) struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    fn has_expiry(&self) -> bool {
+        self.may_expire || self.properties.expiry != 0
+    }
+
     fn is_extended(&self, base: u64) -> bool {
         let Properties {
             cas,
@@ -243,7 +249,7 @@ impl Draft<'_> {
     pub(super) fn size(&self, base: u64) -> usize {
         FIXED
             + length_size(self.value.len())
-            + usize::from(self.properties.expiry != 0) * 4
+            + usize::from(self.has_expiry()) * 4
             + usize::from(self.properties.flags != 0) * 4
             + usize::from(self.is_extended(base)) * 9
             + self.key.len()
@@ -260,7 +266,7 @@ impl Draft<'_> {
         let mut bits = self.uses & USES;
         let mut set = |bit: u8, is_set: bool| bits |= if is_set { bit } else { 0 };
         set(FETCHED, self.is_fetched);
-        set(HAS_EXPIRY, expiry != 0);
+        set(HAS_EXPIRY, self.has_expiry());
         set(HAS_FLAGS, flags != 0);
         set(IS_LARGE, matches!(self.value, Value::Large { .. }));
         set(IS_BINARY, self.properties.is_binary);
@@ -281,7 +287,7 @@ impl Draft<'_> {
             left >>= 7;
         }
         put(&[left as u8]);
-        if expiry != 0 {
+        if self.has_expiry() {
             put(&expiry.to_le_bytes());
         }
         if flags != 0 {
@@ -328,13 +334,13 @@ pub(super) fn set_use(bytes: &mut [u8], is_fetched: bool, accessed: u32) {
     bytes[2..5].copy_from_slice(&accessed.to_le_bytes()[..3]);
 }
 
-/// Writes `expiry` into the record at the beginning of `bytes`, if it has that field. Returns
-/// whether it has.
+/// Writes `expiry` into the record at the beginning of `bytes`. Returns false if it has no such field
+/// and needs one.
 pub(super) fn set_expiry(bytes: &mut [u8], expiry: u32) -> bool {
     let record = Record::read(bytes);
     let at = FIXED + length_size(record.value_len());
-    if expiry == 0 || !record.has(HAS_EXPIRY) {
-        return expiry == record.expiry();
+    if !record.has(HAS_EXPIRY) {
+        return expiry == 0;
     }
     bytes[at..at + 4].copy_from_slice(&expiry.to_le_bytes());
     true
@@ -353,7 +359,7 @@ mod tests {
             large in prop::option::of((any::<u32>(), any::<u32>())),
             (flags, expiry) in (prop_oneof![Just(0), any::<u32>()], prop_oneof![Just(0), any::<u32>()]),
             (base, cas) in (0u64..1 << 60, prop_oneof![0u64..1 << 26, any::<u64>()]),
-            (is_stale, is_won, is_binary, is_fetched) in any::<(bool, bool, bool, bool)>(),
+            (is_stale, is_won, is_binary, is_fetched, may_expire) in any::<(bool, bool, bool, bool, bool)>(),
             (uses, accessed, later) in (0u8..4, any::<u32>(), 0u32..1 << 24),
         ) {
             let value = vec![7; len];
@@ -363,7 +369,7 @@ mod tests {
             };
             let cas = base.saturating_add(cas);
             let properties = Properties { flags, expiry, cas, is_stale, is_won, is_binary };
-            let draft = Draft { key: &key, value, properties, accessed, uses, is_fetched };
+            let draft = Draft { key: &key, value, properties, may_expire, accessed, uses, is_fetched };
             let size = draft.size(base);
             let mut bytes = vec![0xaa; size + 1];
             draft.write(&mut bytes, base);

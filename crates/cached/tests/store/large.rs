@@ -53,3 +53,18 @@ fn a_large_value_is_replaced_for_ever_without_evictions() {
     assert_eq!(len(&mut store, "large"), Some(10_000));
     assert!(store.bytes() < 1 << 20, "{store:?}");
 }
+
+/// Segments that are nearly all alive make room for others, too: a store with free memory takes more.
+#[test]
+fn segments_with_few_dead_bytes_are_joined() {
+    let mut store = Store::new(Hasher::default(), 256 << 20, false).unwrap();
+    let (small, large) = (vec![b's'; 19_000], vec![b'x'; 1_100_000]);
+    let rounds = 4_500;
+    for round in 0..rounds {
+        put(&mut store, &format!("small{round}"), &small);
+        put(&mut store, "large", &large);
+    }
+    for round in 0..rounds {
+        assert_eq!(len(&mut store, &format!("small{round}")), Some(19_000));
+    }
+}

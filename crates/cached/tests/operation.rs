@@ -252,6 +252,21 @@ fn an_idle_client_is_let_go() {
     assert_eq!(busy.statistic("stats", "idle_kicks"), "1");
 }
 
+/// A client whose commands wait for their turn is not idle, though the server reads nothing from it.
+#[test]
+fn a_client_whose_work_is_put_off_is_not_idle() {
+    const REQUESTS: usize = 6_000;
+    let server = Server::start(&["-t", "1", "-o", "idle_timeout=1"]);
+    let mut client = server.connect();
+    client.send("set large 0 0 1000000\r\n");
+    client.send(vec![b'x'; 1_000_000]);
+    client.ask("\r\n", "STORED\r\n");
+    // Some seconds of work.
+    client.ask("md large I\r\n".repeat(REQUESTS), "HD\r\n".repeat(REQUESTS));
+    let mut lines = server.connect_lines();
+    assert_eq!(lines.statistic("stats", "idle_kicks"), "0");
+}
+
 /// A client that takes a long answer slowly is not idle.
 #[test]
 fn a_slow_reader_is_not_idle() {

@@ -1,45 +1,15 @@
 //! Answers from several threads: in order, whole, however many bytes they have and however slowly the
 //! client reads.
 
+mod support;
+
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
+use support::Server;
 
-/// A server with three threads, which ends with this.
-struct Server(Child, u16);
-
-impl Server {
-    fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_corelay-cached"));
-        command.args(["-t", "3", "-m", "256", "-p", &port.to_string()]);
-        let child = command.spawn().expect("it starts");
-        let server = Self(child, port);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        server
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(("127.0.0.1", self.1)).unwrap();
-        // A hang is a failure with a name.
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
-        stream
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// The flags of a server with three threads.
+const FLAGS: [&str; 4] = ["-t", "3", "-m", "256"];
 
 fn value(key: usize, len: usize) -> Vec<u8> {
     key.to_string().bytes().cycle().take(len).collect()
@@ -84,8 +54,8 @@ fn answer(keys: impl Iterator<Item = usize>, len: usize) -> Vec<u8> {
 #[test]
 fn large_answers_from_several_threads_come_whole_and_in_order() {
     const KEYS: usize = 200;
-    let server = Server::start();
-    let mut stream = server.connect();
+    let server = Server::start(&FLAGS);
+    let mut stream = server.connect().0;
     for len in [10, 30_000] {
         for key in 0..KEYS {
             write!(stream, "set key{key} 0 0 {len} noreply\r\n").unwrap();
@@ -114,8 +84,8 @@ fn large_answers_from_several_threads_come_whole_and_in_order() {
 #[test]
 fn answers_come_whole_after_the_end_of_input() {
     const LEN: usize = 900_000;
-    let server = Server::start();
-    let mut stream = server.connect();
+    let server = Server::start(&FLAGS);
+    let mut stream = server.connect().0;
     for key in 0..8 {
         write!(stream, "set key{key} 0 0 {LEN} noreply\r\n").unwrap();
         stream.write_all(&value(key, LEN)).unwrap();

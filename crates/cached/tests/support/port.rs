@@ -1,6 +1,8 @@
 //! Ports for servers.
 
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,10 +26,18 @@ impl Port {
             let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
             let number = PORTS.start + (nth % PORTS.len() as u32) as u16;
             let _udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
-            TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+            try_bind(number).ok()?;
             Some(Self { number, _udp })
         };
         let free = (0..PORTS.len()).find_map(port);
         free.expect("one of many ports is free")
     }
+}
+
+/// Sees whether anybody listens on a port. It does not listen itself: a process that another thread starts
+/// meanwhile has the socket, too, until it runs its program, and would accept connections.
+fn try_bind(number: u16) -> io::Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, number)).into())
 }

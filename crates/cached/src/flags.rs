@@ -52,7 +52,7 @@ pub struct Flags {
     #[arg(short = 't', long = "threads", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
     /// The most bytes of an item, with k or m for KiB or MiB: 1k to 1024m, and half of `-m` at most. Without
-    /// it 1m, or half of `-m`.
+    /// it: 1m, or half of `-m` if that is less.
     #[arg(short = 'I', long = "max-item-size", value_name = "SIZE", value_parser = item_size)]
     item: Option<usize>,
     /// Refuse new items when memory is full, instead of evicting others.

@@ -23,9 +23,7 @@ fn serve(flags: &Flags) -> Result<(), String> {
     // First, so that whoever finds the port or the number of the process can end it properly.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
     let settings = flags.settings()?;
-    if let Some(warning) = flags.raise_file_limit() {
-        eprintln!("corelay-cached: {warning}");
-    }
+    let warning = flags.raise_file_limit();
     // Only root may have low ports, so the sockets come before the change of the user.
     let server = Server::bind(settings).map_err(text)?;
     // What may fail comes before the terminal is left, where errors are told.
@@ -37,6 +35,9 @@ fn serve(flags: &Flags) -> Result<(), String> {
     }
     if let Some(user) = &user {
         flags.become_user(user)?;
+    }
+    if let Some(warning) = warning {
+        eprintln!("corelay-cached: {warning}");
     }
     if flags.is_verbose() {
         eprintln!("corelay-cached: {server:?}");

@@ -357,7 +357,7 @@ mod resources {
         owner.ask("\r\n", "STORED\r\n");
     }
 
-    /// What has only been announced keeps nobody else out.
+    /// A value that has only been announced keeps no other one out.
     #[test]
     fn values_that_are_announced_take_nobody_elses_memory() {
         let server = Server::start(&["-t", "2"]);
@@ -581,7 +581,7 @@ mod resources {
         }
     }
 
-    /// As many files as `-c` wants are asked of the system, which gives more than a process has at first.
+    /// The server raises its limit of files to what `-c` needs, as far as the system allows.
     #[test]
     fn as_many_clients_as_allowed_find_files() {
         let server = Server::start_with_limit("-Sn 64", &["-t", "2", "-c", "210"]);

@@ -465,7 +465,7 @@ fn statistics_wait_for_the_commands_before_them() {
     }
 }
 
-/// What a client sends in one packet may be seconds of work. Others have their turn meanwhile.
+/// A client whose one packet is seconds of work lets others have their turn meanwhile.
 #[test]
 fn a_client_with_much_work_lets_others_have_their_turn() {
     const REQUESTS: usize = 4_000;
@@ -510,15 +510,21 @@ fn the_memory_of_a_flushed_server_goes_back() {
     });
 }
 
-/// Where nothing is evicted, an expiry finds room in a full server, too.
-#[test]
-fn items_of_a_full_server_can_be_touched() {
+/// A full server that evicts nothing, a client of it, and the number of its items: `key0` and so on.
+fn full_server() -> (Server, Lines, usize) {
     let server = Server::start(&["-t", "1", "-m", "2", "-M"]);
     let mut client = server.connect_lines();
     let mut items = 0;
     while client.ask(&format!("set key{items} 0 0 10\r\n0123456789")) == "STORED" {
         items += 1;
     }
+    (server, client, items)
+}
+
+/// An item gets an expiry although a full server that evicts nothing has no room for more.
+#[test]
+fn items_of_a_full_server_can_be_touched() {
+    let (_server, mut client, items) = full_server();
     for n in 0..items {
         let touched = match n % 3 {
             0 => client.ask(&format!("touch key{n} 1000")),
@@ -538,12 +544,7 @@ fn items_of_a_full_server_can_be_touched() {
 /// was.
 #[test]
 fn what_is_invalidated_without_memory_is_not_fresh() {
-    let server = Server::start(&["-t", "1", "-m", "2", "-M"]);
-    let mut client = server.connect_lines();
-    let mut items = 0;
-    while client.ask(&format!("set key{items} 0 0 10\r\n0123456789")) == "STORED" {
-        items += 1;
-    }
+    let (_server, mut client, items) = full_server();
     let mut gone = 0;
     for n in 0..items {
         assert_eq!(client.ask(&format!("md key{n} I")), "HD");

@@ -63,8 +63,7 @@ impl Reader<'_> {
                         ends: false,
                     };
                     let header = value.header;
-                    self.counters().store_no_memory.add(1);
-                    self.forget_replaced(value.operation, &value.key);
+                    self.forget_without_memory(value.operation, &value.key);
                     self.refuse(mode, header, refused);
                     return done;
                 }

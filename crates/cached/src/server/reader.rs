@@ -511,6 +511,13 @@ impl Reader<'_> {
         input.len()
     }
 
+    /// Counts an operation for whose value there is no memory, and removes the item that it was to replace.
+    #[cold]
+    pub(super) fn forget_without_memory(&mut self, operation: Operation, key: &[u8]) {
+        self.counters().store_no_memory.add(1);
+        self.forget_replaced(operation, key);
+    }
+
     /// Removes the item that a refused operation was to replace: it is out of date.
     #[cold]
     pub(super) fn forget_replaced(&mut self, operation: Operation, key: &[u8]) {
@@ -609,8 +616,7 @@ impl Reader<'_> {
                 ..
             } = &**body;
             let left = len - value.len();
-            self.counters().store_no_memory.add(1);
-            self.forget_replaced(*operation, key);
+            self.forget_without_memory(*operation, key);
             self.say(NO_MEMORY.as_bytes());
             *mode = match left {
                 0 => Mode::Line,

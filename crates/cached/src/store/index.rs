@@ -4,12 +4,15 @@
 //! Entries lie in groups of one cache line, 12 in each:
 //!
 //! ```text
-//! byte  0        12        13..16    16                       64
-//!       │ tags   │ passed  │ unused  │ locations: 12 × u32    │
+//! byte  0        12         13       14..16    16                       64
+//!       │ tags   │ diverted │ passed │ unused  │ locations: 12 × u32    │
 //! ```
-//! A tag of 0 marks an empty entry. An item belongs to one group, by its hash. If that is full it
-//! lies in the next one that is not, and each group that it has passed counts it. So a look-up of
-//! an item that is there reads one group nearly always, and compares keys nearly always once.
+//! A tag of 0 marks an empty entry. An item has two groups, by its hash. It lies in the first one
+//! unless that is nearly full and the second one has fewer items, which keeps both from being full
+//! (Azar et al., "Balanced allocations", STOC 1994). The first one counts the items that are
+//! *diverted*. If both are full, the item lies in the next group behind the second one that is not,
+//! and each group that it has passed counts it. So a look-up reads one group or two nearly always,
+//! also after items have come and gone for long, and compares keys nearly always once.
 //!
 //! Groups lie in *pieces*, each of which has its own part of the hashes and grows by itself: by an
 //! eighth each time, so that it stays 78 to 88 % full, up to 768 groups; then it is split in two
@@ -24,8 +27,12 @@ use std::io;
 const LINE: usize = 64;
 /// The entries of a group.
 const ENTRIES: usize = 12;
+/// The byte of a group that counts the items of which it is the first group and that lie elsewhere.
+const DIVERTED: usize = ENTRIES;
 /// The byte of a group that counts the items that have passed it.
-const PASSED: usize = ENTRIES;
+const PASSED: usize = ENTRIES + 1;
+/// The entries of a group from which on items are diverted.
+const NEARLY_FULL: u32 = ENTRIES as u32 - 1;
 /// The byte of a group at which its locations begin.
 const LOCATIONS: usize = 16;
 /// The groups of a new index.
@@ -87,6 +94,18 @@ fn equal_bytes(tags: u128, tag: u8) -> u128 {
     differing.wrapping_sub(ONES) & !differing & HIGH
 }
 
+/// Counts an item more. At 255 the count stays there for good.
+fn count_up(count: &mut u8) {
+    *count = count.saturating_add(1);
+}
+
+/// Counts an item less, if it is known how many there are.
+fn count_down(count: &mut u8) {
+    if *count < u8::MAX {
+        *count -= 1;
+    }
+}
+
 impl Piece {
     fn new(number: u32, depth: u32) -> io::Result<Self> {
         Ok(Self {
@@ -97,11 +116,23 @@ impl Piece {
         })
     }
 
-    /// The group to which items of that hash belong.
+    /// The first group of items of that hash.
     #[inline]
-    fn home(&self, hash: u64) -> u32 {
+    fn first(&self, hash: u64) -> u32 {
         // Bits beside those of the tag and of the directory.
-        ((u64::from((hash >> 8) as u32) * u64::from(self.number)) >> 32) as u32
+        self.scale((hash >> 8) as u32)
+    }
+
+    /// The second group of items of that hash.
+    #[inline]
+    fn second(&self, hash: u64) -> u32 {
+        self.scale(((hash >> 8) as u32).wrapping_mul(0x9e37_79b1))
+    }
+
+    /// The group for 32 bits of a hash.
+    #[inline]
+    fn scale(&self, bits: u32) -> u32 {
+        ((u64::from(bits) * u64::from(self.number)) >> 32) as u32
     }
 
     #[inline]
@@ -141,51 +172,85 @@ impl Piece {
     /// Finds the entry with that hash for whose location `is_it` returns true.
     #[inline]
     fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<(u32, u32)> {
-        let mut group = self.home(hash);
+        let first = self.first(hash);
+        let found = self.find_in(first, hash, &mut is_it);
+        if found.is_some() || self.line(first)[DIVERTED] == 0 {
+            return found;
+        }
+        self.find_diverted(hash, is_it)
+    }
+
+    /// Finds an entry that is not in its first group.
+    #[inline(never)] // Few look-ups come here, and the others are faster without this code among theirs.
+    fn find_diverted(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<(u32, u32)> {
+        let mut group = self.second(hash);
         // Each group is looked at once, however many items have passed all of them.
         for _ in 0..self.number {
-            let line = self.line(group);
-            let tags = u128::from_le_bytes(line[..16].try_into().expect("16 bytes"));
-            let mut found = equal_bytes(tags, tag(hash)) & ((1 << (8 * ENTRIES)) - 1);
-            while found != 0 {
-                let entry = found.trailing_zeros() / 8;
-                if line[entry as usize] == tag(hash) && is_it(self.location(group, entry)) {
-                    return Some((group, entry));
-                }
-                found &= found - 1;
-            }
-            if line[PASSED] == 0 {
-                return None;
+            let found = self.find_in(group, hash, &mut is_it);
+            if found.is_some() || self.line(group)[PASSED] == 0 {
+                return found;
             }
             group = self.next(group);
         }
         None
     }
 
-    /// Inserts an entry. There is room.
-    fn insert(&mut self, hash: u64, location: u32) -> (u32, u32) {
-        let mut group = self.home(hash);
-        loop {
-            let line = self.line_mut(group);
-            if let Some(entry) = line[..ENTRIES].iter().position(|&tag| tag == 0) {
-                self.set(group, entry as u32, tag(hash), location);
-                self.len += 1;
-                return (group, entry as u32);
+    /// Finds an entry that is in that group.
+    #[inline(always)]
+    fn find_in(
+        &self,
+        group: u32,
+        hash: u64,
+        is_it: &mut impl FnMut(u32) -> bool,
+    ) -> Option<(u32, u32)> {
+        let line = self.line(group);
+        let tags = u128::from_le_bytes(line[..16].try_into().expect("16 bytes"));
+        let mut found = equal_bytes(tags, tag(hash)) & ((1 << (8 * ENTRIES)) - 1);
+        while found != 0 {
+            let entry = found.trailing_zeros() / 8;
+            if line[entry as usize] == tag(hash) && is_it(self.location(group, entry)) {
+                return Some((group, entry));
             }
-            // At 255 it stays there for good.
-            line[PASSED] = line[PASSED].saturating_add(1);
-            group = self.next(group);
+            found &= found - 1;
         }
+        None
+    }
+
+    /// The entries of a group that are in use.
+    fn used(&self, group: u32) -> u32 {
+        let tags = self.line(group)[..ENTRIES].iter();
+        tags.map(|&tag| u32::from(tag != 0)).sum()
+    }
+
+    /// Inserts an entry. There is room.
+    fn insert(&mut self, hash: u64, location: u32) {
+        let (first, second) = (self.first(hash), self.second(hash));
+        let used = self.used(first);
+        let stays = used < NEARLY_FULL || used < ENTRIES as u32 && used <= self.used(second);
+        let mut group = first;
+        if !stays {
+            count_up(&mut self.line_mut(first)[DIVERTED]);
+            group = second;
+            while self.used(group) == ENTRIES as u32 {
+                count_up(&mut self.line_mut(group)[PASSED]);
+                group = self.next(group);
+            }
+        }
+        let tags = self.line(group)[..ENTRIES].iter();
+        let entry = tags.take_while(|&&tag| tag != 0).count() as u32;
+        self.set(group, entry, tag(hash), location);
+        self.len += 1;
     }
 
     fn remove(&mut self, hash: u64, (group, entry): (u32, u32)) {
-        let mut passed = self.home(hash);
-        while passed != group {
-            let count = &mut self.line_mut(passed)[PASSED];
-            if *count < u8::MAX {
-                *count -= 1;
+        let first = self.first(hash);
+        if group != first {
+            count_down(&mut self.line_mut(first)[DIVERTED]);
+            let mut passed = self.second(hash);
+            while passed != group {
+                count_down(&mut self.line_mut(passed)[PASSED]);
+                passed = self.next(passed);
             }
-            passed = self.next(passed);
         }
         self.set(group, entry, 0, 0);
         self.len -= 1;
@@ -254,7 +319,7 @@ impl Index {
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         let piece = &self.pieces[self.piece(hash) as usize];
-        prefetch_read(piece.line(piece.home(hash)));
+        prefetch_read(piece.line(piece.first(hash)));
     }
 
     /// Finds the entry with that hash for whose location `is_it` returns true.
@@ -416,6 +481,30 @@ mod tests {
             assert!(index.find(mix(1), |location| location == n).is_none());
         }
         assert_eq!(index.len(), 0);
+    }
+
+    #[test]
+    fn look_ups_stay_short_while_items_come_and_go() {
+        const ITEMS: u64 = 50_000;
+        let mut index = Index::new().unwrap();
+        let mut records = Hashes(Vec::new());
+        for n in 0..20 * ITEMS {
+            records.0.push(mix(n));
+            index.insert(mix(n), n as u32, &records).unwrap();
+            if let Some(oldest) = n.checked_sub(ITEMS) {
+                let slot = index.find(mix(oldest), |location| location == oldest as u32);
+                index.remove(mix(oldest), slot.unwrap());
+            }
+        }
+        // With one group for each item, two thirds of all groups had been passed here.
+        let groups = |piece: &Piece| {
+            (0..piece.number)
+                .map(|group| piece.line(group)[PASSED] > 0)
+                .collect::<Vec<_>>()
+        };
+        let passed: Vec<_> = index.pieces.iter().flat_map(groups).collect();
+        let share = passed.iter().filter(|&&passed| passed).count() as f64 / passed.len() as f64;
+        assert!(share < 0.15, "{share} of all groups");
     }
 
     #[test]

@@ -177,12 +177,6 @@ impl Store {
         self.log.bytes() + self.gone.bytes() + self.overhead()
     }
 
-    /// The bytes of the largest value that finds room if everything else goes.
-    pub fn largest_value(&self) -> usize {
-        let others = evict::KEPT * self.log.segment_bytes() + self.overhead();
-        self.budget.saturating_sub(others)
-    }
-
     /// Whether there is memory of a cleared store that has not gone back to the system yet.
     pub fn is_giving_back(&self) -> bool {
         self.gone.bytes() > 0

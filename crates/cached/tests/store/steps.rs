@@ -47,6 +47,12 @@ impl Full {
         self.most = self.most.max(self.handled() - before);
     }
 
+    fn put_small(&mut self, items: usize) {
+        for _ in 0..items {
+            self.put(32);
+        }
+    }
+
     /// Asks for all items that are there so often that none goes before another one of them.
     fn ask_for_all(&mut self) {
         for n in 0..self.written {
@@ -62,9 +68,7 @@ impl Full {
 #[test]
 fn a_write_does_not_wait_for_a_segment() {
     let mut full = Full::new();
-    for _ in 0..100_000 {
-        full.put(32);
-    }
+    full.put_small(100_000);
     assert!(full.most <= MOST, "{} items for one", full.most);
 }
 
@@ -73,9 +77,7 @@ fn a_write_does_not_wait_although_all_items_are_asked_for() {
     let mut full = Full::new();
     for _ in 0..5 {
         full.ask_for_all();
-        for _ in 0..20_000 {
-            full.put(32);
-        }
+        full.put_small(20_000);
     }
     assert!(full.most <= MOST, "{} items for one", full.most);
 }
@@ -90,9 +92,7 @@ fn a_large_value_waits_for_about_its_own_size() {
         let bytes = full.most * 48;
         assert!(bytes <= 5 * 500_000, "{bytes} bytes");
         full.most = 0;
-        for _ in 0..2_000 {
-            full.put(32);
-        }
+        full.put_small(2_000);
         assert!(full.most <= MOST, "{} items for one", full.most);
     }
 }
@@ -116,9 +116,7 @@ fn a_cleared_store_has_room_at_once() {
     let mut full = Full::new();
     for _ in 0..3 {
         full.store.clear().unwrap();
-        for _ in 0..100_000 {
-            full.put(32);
-        }
+        full.put_small(100_000);
         full.put(5 << 20);
     }
 }

@@ -318,6 +318,10 @@ mod resources {
     }
 
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer keeps memory that was freed"
+    )]
     fn values_on_their_way_take_bounded_memory() {
         const LENGTH: usize = 1_000_000;
         const MOST: usize = 64 << 20;

@@ -492,6 +492,10 @@ fn a_client_with_much_work_lets_others_have_their_turn() {
 
 /// The memory of removed items goes back to the system, though nobody asks for anything.
 #[test]
+#[cfg_attr(
+    any(corelay_tsan, corelay_asan),
+    ignore = "the sanitizer keeps memory that was freed"
+)]
 fn the_memory_of_a_flushed_server_goes_back() {
     let server = Server::start(&["-t", "3", "-m", "128"]);
     let mut client = server.connect_lines();

@@ -161,7 +161,7 @@ impl Lane {
         self.end_batch(serving, start, self.done_up_to())
     }
 
-    /// Runs only the request at `self.at`, whose object is free.
+    /// Runs only the next request, whose object is free.
     pub(super) fn run_one(&self, serving: &Serving) {
         let stop = self.track.at().request.cursor().wrapping_add(1);
         self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));

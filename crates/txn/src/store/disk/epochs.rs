@@ -410,7 +410,8 @@ impl Closer {
 
     fn set(&self, epoch: u64, flags: u64) {
         let word = Word::new(epoch, flags);
-        // Release: pairs with the Acquire in `Writer::enter`.
+        // Release: pairs with the Acquire in `Writer::enter`; hands the buffer back that was emptied
+        // for the epoch before last.
         self.epochs.word.store(word.0, Ordering::Release);
     }
 
